@@ -1,0 +1,32 @@
+"""Everybody who is measured."""
+
+from __future__ import annotations
+
+from bench.entrant import Entrant, Store
+from bench.limits import BareBell, BarePostgres, BareSqlite
+from bench.own import OwnOnPostgres, OwnOnSqlite
+from bench.peers.absurd import Absurd
+from bench.peers.awa import Awa
+from bench.peers.chancy import Chancy
+from bench.peers.dbos import Dbos
+from bench.peers.huey import Huey
+from bench.peers.litequeue import LiteQueue
+from bench.peers.persistqueue import PersistQueue
+from bench.peers.pgqueuer import PgQueuer
+from bench.peers.procrastinate import Procrastinate
+
+TENURE: dict[Store, Entrant] = {"postgresql": OwnOnPostgres(), "sqlite": OwnOnSqlite()}
+
+PEERS: tuple[Entrant, ...] = (
+    PgQueuer(),
+    Awa(),
+    Chancy(),
+    Absurd(),
+    Dbos(),
+    Procrastinate(),
+    Huey(),
+    LiteQueue(),
+    PersistQueue(),
+)
+
+LIMITS: tuple[Entrant, ...] = (BarePostgres(), BareBell(), BareSqlite())

@@ -1,0 +1,83 @@
+"""Tenure as an entrant, as a user would run it: its settings are its defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
+
+from bench.board import mark
+from bench.entrant import Entrant, Handler, Role
+from tenure import App
+from tenure.task import Task
+
+
+class Own(Entrant):
+    """Tenure."""
+
+    name = "Tenure"
+    role: ClassVar[Role] = "tenure"
+    distribution = library = "tenure"
+    left = "SELECT count(*) FROM tenure_jobs WHERE state IN ('available', 'running')"
+
+    def store_address(self, address: str) -> str:
+        """Return the address in the form that Tenure knows."""
+        return address
+
+    def _app(self, address: str) -> App:
+        return App(self.store_address(address))
+
+    def prepare(self, address: str) -> None:
+        """Migrate."""
+        self._app(address).store.migrate()
+
+    def singles(self, address: str, numbers: Iterable[int]) -> None:
+        """Enqueue by `Task.enqueue`."""
+        noop = _noop(self._app(address), "async")
+        noop.app.client.queues()  # connects
+        for number in numbers:
+            noop.enqueue(number=number)
+
+    def bulk(self, address: str, batches: Iterable[Sequence[int]]) -> None:
+        """Enqueue by `Task.enqueue_many`."""
+        noop = _noop(self._app(address), "async")
+        noop.app.client.queues()
+        for numbers in batches:
+            noop.enqueue_many([{"number": number} for number in numbers])
+
+    def work(self, address: str, handler: Handler) -> None:
+        """Run a worker."""
+        app = self._app(address)
+        _noop(app, handler)
+        app.worker().run()
+
+
+class OwnOnPostgres(Own):
+    """Tenure on PostgreSQL."""
+
+    store = "postgresql"
+
+
+class OwnOnSqlite(Own):
+    """Tenure on SQLite."""
+
+    store = "sqlite"
+
+    def store_address(self, address: str) -> str:
+        """Make an address of a path."""
+        return f"sqlite:///{address}"
+
+
+def _noop(app: App, handler: Handler) -> Task[Any, Any, Any]:
+    if handler == "async":
+
+        @app.task
+        async def noop(number: int) -> None:
+            mark(number)
+
+        return noop
+
+    @app.task(name="noop")
+    def plain_noop(number: int) -> None:
+        mark(number)
+
+    return plain_noop

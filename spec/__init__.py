@@ -1,0 +1,1 @@
+"""The formal model, and what runs it."""

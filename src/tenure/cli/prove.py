@@ -1,0 +1,160 @@
+"""`tenure prove`: the acceptance on one's own store and destination, with real processes and real faults."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from tenure.cli.call import Call, command
+from tenure.cli.exits import Exit
+from tenure.cli.judge import conclusion, document, line, sentences
+
+if TYPE_CHECKING:
+    from tenure.proof.prove.outcome import Proof
+    from tenure.proof.prove.plan import Plan
+
+
+Seconds = Annotated[float, typer.Option("--seconds", metavar="SECONDS", help="How long the faults go on.")]
+Seed = Annotated[int, typer.Option("--seed", metavar="N", help="What chance is drawn from.")]
+Managed = Annotated[
+    Literal["sqlite", "postgres"] | None,
+    typer.Option(
+        "--managed",
+        metavar="sqlite|postgres",
+        help="Start a store for the run and remove it afterwards; sqlite where no store is named.",
+    ),
+]
+Destination = Annotated[
+    str | None,
+    typer.Option(
+        "--destination",
+        metavar="MODULE:FACTORY",
+        help="Your own destination: what the factory returns is written to, one for each thread of a worker.",
+    ),
+]
+Fence = Annotated[bool, typer.Option("--fence/--no-fence", help="With or without the comparison at the destination.")]
+Workload = Annotated[
+    Literal["update", "mutex"],
+    typer.Option(
+        "--workload",
+        metavar="update|mutex",
+        help="Read, compute and write back under a token; or use the bare lease as a lock, which has to fail.",
+    ),
+]
+Faults = Annotated[
+    str | None,
+    typer.Option(
+        "--faults",
+        metavar="NAME,…",
+        help="What is done to them: pause, kill, rival, cut, delay, duplicate, reorder (these by default), clock; and"
+        " to a store that is managed here: crash, disk, jump.",
+    ),
+]
+Workers = Annotated[int, typer.Option("--workers", metavar="N", help="Worker processes.")]
+LeaseSeconds = Annotated[float, typer.Option("--lease", metavar="SECONDS", help="The lease of each job in seconds.")]
+Report = Annotated[
+    Path | None, typer.Option("--report", metavar="FILE", help="Write the run as one HTML file, with a picture.")
+]
+Kept = Annotated[Path | None, typer.Option("--history", metavar="FILE", help="Keep the history, for `tenure judge`.")]
+
+
+@command("store", "json", "traceback")
+def prove(
+    call: Call,
+    *,
+    seconds: Seconds = 60.0,
+    seed: Seed = 1,
+    managed: Managed = None,
+    destination: Destination = None,
+    fence: Fence = True,
+    workload: Workload = "update",
+    faults: Faults = None,
+    workers: Workers = 4,
+    lease: LeaseSeconds = 1.0,
+    report: Report = None,
+    history: Kept = None,
+) -> Exit:
+    """Prove the promise on this store: pause, kill and rob real workers, and judge what they were answered.
+
+    Workers update a destination under their tokens while they are stopped beyond their leases, killed and cut off. Then
+    the history of every call is judged. Exit code 1 when a promise was broken: with --no-fence that is the point.
+
+    The jobs of a run stay in a queue of its own in the store that was named: use one that you can spare.
+    """
+    from tenure.proof.prove.plan import USUAL, Plan, read_faults
+
+    plan = Plan(
+        seconds=seconds,
+        seed=seed,
+        workers=workers,
+        lease=lease,
+        faults=USUAL if faults is None else read_faults(faults),
+        workload=workload,
+        fence=fence,
+        store=call.address,
+        managed=managed,
+        destination=destination,
+    )
+    with tempfile.TemporaryDirectory(prefix="tenure-prove-") as folder:
+        proof = _run(call, plan, Path(folder))
+        _keep(proof, Path(folder), report, history)
+    call.screen.emit(_told(proof))
+    _say(call, proof, {"picture": report, "history": history})
+    return Exit.DONE if proof.judgement.good else Exit.REFUSED
+
+
+def _run(call: Call, plan: Plan, folder: Path) -> Proof:
+    from tenure.proof.prove.apart import prove as run
+
+    passed = 0
+    with call.screen.progress("proving", total=int(plan.seconds)) as advance:
+
+        def progress(seconds: float) -> None:
+            nonlocal passed
+            advance(int(seconds) - passed)
+            passed = int(seconds)
+
+        return run(plan, folder, progress=progress)
+
+
+def _keep(proof: Proof, folder: Path, report: Path | None, history: Path | None) -> None:
+    if history is not None:
+        history.write_bytes((folder / "history.jsonl").read_bytes())
+    if report is not None:
+        from tenure.proof.prove.report import page
+
+        report.write_text(page(proof), encoding="utf-8")
+
+
+def _told(proof: Proof) -> dict[str, Any]:
+    return {
+        **document(proof.judgement),
+        "seed": proof.plan.seed,
+        "store": proof.history.meta.store,
+        "destination": proof.history.meta.destination,
+        "workload": proof.history.meta.workload,
+        "faults": proof.plan.faults,
+        "seconds": round(proof.seconds, 1),
+        "jobs": proof.jobs,
+        "refused_writes": proof.refused_writes,
+        "refused_by_store": proof.refused_ends,
+        "stories": proof.stories,
+        "conclusion": proof.conclusion,
+    }
+
+
+def _say(call: Call, proof: Proof, files: dict[str, Path | None]) -> None:
+    screen, judgement = call.screen, proof.judgement
+    for note in judgement.notes:
+        screen.say(f"note: {note}")
+    screen.table(("", "PROMISE", "CHECKED", "VERDICT"), map(line, judgement.results), empty="")
+    screen.say("", *sentences(judgement))
+    for story in proof.stories:
+        screen.say(*story, "")
+    screen.say(proof.summary, conclusion(judgement), proof.conclusion)
+    for what, path in files.items():
+        if path is not None:
+            screen.say(f"the {what} of the run is in {path}")

@@ -1,0 +1,120 @@
+"""`tenure worker`: run the jobs of an app's tasks until told to stop."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tenure import __version__
+from tenure.cli.call import EVERYWHERE, Call, command
+from tenure.cli.logs import configure_logging
+from tenure.cli.times import read_duration
+from tenure.errors import Misuse
+
+if TYPE_CHECKING:
+    from tenure.worker.worker import Worker
+
+_COMMA = re.compile(r"(?<!\\),")
+
+
+class Level(StrEnum):
+    """How much a worker's log tells."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+def _duration(name: str, help_text: str) -> Any:
+    return typer.Option(name, parser=read_duration, metavar="DURATION", help=help_text)
+
+
+@command(*EVERYWHERE)
+def worker(
+    call: Call,
+    *,
+    queue: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--queue", metavar="NAME", help="A queue to serve; repeatable, or with commas (one in a name: \\,)."
+        ),
+    ] = None,
+    slots: Annotated[int | None, typer.Option("--slots", metavar="N", help="How many async jobs at once.")] = None,
+    threads: Annotated[int | None, typer.Option("--threads", metavar="N", help="How many plain jobs at once.")] = None,
+    processes: Annotated[
+        int | None, typer.Option("--processes", metavar="N", help="How many jobs with isolation='process' at once.")
+    ] = None,
+    grace: Annotated[
+        float | None, _duration("--grace", "How long running jobs may go on after the worker was asked to stop.")
+    ] = None,
+    beat: Annotated[float | None, _duration("--beat", "The pause between renewals of leases.")] = None,
+    name: Annotated[str | None, typer.Option("--name", metavar="NAME", help="What this worker is called.")] = None,
+    log_level: Annotated[
+        Level, typer.Option("--log-level", metavar="LEVEL", help=f"How much is logged: {', '.join(Level)}.")
+    ] = Level.INFO,
+) -> None:
+    """Run the jobs of an app's tasks until SIGTERM or SIGINT.
+
+    The first signal stops it gracefully: it claims nothing more, lets running jobs finish for the grace, and gives back
+    the others; the exit code is 0. A second signal takes the grace away.
+    """
+    if call.app_name is None:
+        raise Misuse("a worker needs an app: add --app module:attribute, such as --app shop:app")
+    said = {
+        "queues": split_names(queue or []) or None,
+        "slots": slots,
+        "threads": threads,
+        "processes": processes,
+        "grace": grace,
+        "beat": beat,
+        "name": name,
+    }
+    made = call.app.worker(**{setting: value for setting, value in said.items() if value is not None})
+    configure_logging(log_level, as_json=call.screen.as_json)
+    banner = describe(made)
+    call.screen.emit(banner)
+    _show(call, banner)
+    made.run()
+
+
+def split_names(given: Sequence[str]) -> tuple[str, ...]:
+    """Split names at commas; a backslash keeps a comma in a name, and a name given twice counts once."""
+    names = [name.replace("\\,", ",") for text in given for name in _COMMA.split(text)]
+    return tuple(dict.fromkeys(names))
+
+
+def describe(made: Worker) -> dict[str, Any]:
+    """Say what a worker is about to do."""
+    say, app = made.settings, made.app
+    return {
+        "version": __version__,
+        "worker": made.name,
+        "pid": os.getpid(),
+        "store": app.store.name,
+        "durability": app.store.durability,
+        "queues": made.queues,
+        "tasks": sorted(app.tasks),
+        "slots": say.slots,
+        "threads": say.threads,
+        "processes": say.processes,
+    }
+
+
+def _show(call: Call, banner: dict[str, Any]) -> None:
+    if call.screen.as_json:
+        return
+    lines = [
+        f"Tenure {banner['version']}, worker {banner['worker']}",
+        f"store {banner['store']} ({banner['durability']})",
+        f"queues {', '.join(banner['queues'])}",
+        f"tasks {', '.join(banner['tasks'])}",
+        f"at once {banner['slots']} async, {banner['threads']} in threads, {banner['processes']} in processes",
+    ]
+    logging.getLogger("tenure.cli").info("%s", "; ".join(lines))

@@ -1,0 +1,1 @@
+"""The SQL fence's statements and migrations for SQLite."""

@@ -1,0 +1,291 @@
+"""The evidence that the invariants look at: a history sorted by job and by scope, each answer with its place in time.
+
+A call took effect somewhere between `sent` and `answered`; one whose answer was lost, at any time after it was sent, or
+never. One call surely precedes another when it was answered before the other was sent. The invariants complain only of
+what contradicts them in every order that these bounds allow, so what they find is never bad luck with the clock.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import inf
+from operator import attrgetter
+
+from tenure.proof.history import Applied, Call, Entry, History, Row
+from tenure.proof.judge.words import Words
+from tenure.proof.needs import ENDINGS, FENCED, RENEWALS
+
+Place = tuple[str, str]
+"""A destination and one of its scopes."""
+
+Right = tuple[str, int | None]
+"""What was done under which generation."""
+
+
+def right_of(entry: Entry) -> int | None:
+    """Return the generation whose right a turn of a job's life used, ended or refused."""
+    return entry.generation if entry.right is None else entry.right
+
+
+sent = attrgetter("sent")
+"""Return the moment at which a call was sent."""
+
+
+def latest(call: Call) -> float:
+    """Return the last moment at which the call can have taken effect; endless where its answer was lost."""
+    return inf if call.answered is None or call.outcome == "unknown" else call.answered
+
+
+def precedes(one: Call, other: Call) -> bool:
+    """Say whether one call surely took effect before the other."""
+    return latest(one) < other.sent
+
+
+def highest_so_far(calls: Iterable[Call], key: Callable[[Call], float]) -> list[Call]:
+    """Return for each place the call with the highest `key` up to there."""
+    best: list[Call] = []
+    highest, height = None, -inf
+    for call in calls:
+        reached = key(call)
+        if highest is None or reached > height:
+            highest, height = call, reached
+        best.append(highest)
+    return best
+
+
+class Spans:
+    """Calls as spans of time, to be asked whether one of them lies between two moments."""
+
+    def __init__(self, calls: Iterable[Call]) -> None:
+        by_sent = sorted(calls, key=sent)
+        by_latest = sorted(by_sent, key=latest)
+        self._sents = [call.sent for call in by_sent]
+        self._latests = [latest(call) for call in by_latest]
+        self._latest_so_far = highest_so_far(by_sent, latest)
+        self._last_sent_so_far = highest_so_far(by_latest, sent)
+
+    def maybe(self, after: float, before: float) -> Call | None:
+        """Find a call that may have taken effect between two moments."""
+        place = bisect_right(self._sents, before)
+        found = self._latest_so_far[place - 1] if place else None
+        return found if found is not None and latest(found) >= after else None
+
+    def surely(self, after: float, before: float) -> Call | None:
+        """Find a call that can only have taken effect between two moments."""
+        place = bisect_left(self._latests, before)
+        found = self._last_sent_so_far[place - 1] if place else None
+        return found if found is not None and found.sent > after else None
+
+
+_NO_SPANS = Spans(())
+
+
+@dataclass
+class Case:
+    """All that is known of one job; `settle` decides what became of calls whose answer was lost."""
+
+    job: str
+    row: Row | None = None
+    entries: list[Entry] = field(default_factory=list)
+    claims: list[Call] = field(default_factory=list)  # granted
+    writes: list[Call] = field(default_factory=list)  # an owner's, accepted
+    repeats: list[Call] = field(default_factory=list)  # answered: it stands there already
+    refusals: list[Call] = field(default_factory=list)  # answered: stale
+    failed: list[Call] = field(default_factory=list)  # answered: nothing was done
+    unknown: list[Call] = field(default_factory=list)  # an owner's, never answered
+    open: list[Call] = field(default_factory=list)  # those of them that may have happened or not
+    moves: list[Call] = field(default_factory=list)  # an operator's, done or never answered
+    effects: list[Call] = field(default_factory=list)  # which passed the gate
+    swept: bool = False  # whether old jobs were pruned without naming them
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the job was not in the store any more at the end."""
+        return self.row is not None and self.row.state is None
+
+    @cached_property
+    def pruned(self) -> bool:
+        """Whether the job may have been removed; and if it was named, have come back as another with its id."""
+        named = any(move.call == "prune" for move in self.moves) or any(one.event == "prune" for one in self.entries)
+        return named or (self.swept and (self.row is None or self.is_gone))
+
+    @cached_property
+    def by_generation(self) -> list[Call]:
+        """The claims in the order of their generations."""
+        return sorted(self.claims, key=_generation)
+
+    @cached_property
+    def _generations(self) -> list[int]:
+        return [_generation(claim) for claim in self.by_generation]
+
+    @cached_property
+    def _first_claims(self) -> dict[int, Call]:
+        return {_generation(claim): claim for claim in reversed(self.by_generation)}
+
+    def claim_of(self, generation: int | None) -> Call | None:
+        """Find the claim that was given a generation."""
+        return None if generation is None else self._first_claims.get(generation)
+
+    def before(self, claim: Call) -> Call | None:
+        """Find the claim with the highest generation below that of `claim`."""
+        place = bisect_left(self._generations, _generation(claim))
+        return self.by_generation[place - 1] if place else None
+
+    @cached_property
+    def _earliest_above(self) -> list[Call]:
+        """For each place in `by_generation`, the claim from there on that was sent first."""
+        return highest_so_far(reversed(self.by_generation), lambda claim: -claim.sent)[::-1]
+
+    @cached_property
+    def _soonest_above(self) -> list[Call]:
+        """For each place in `by_generation`, the claim from there on that was surely granted first."""
+        return highest_so_far(reversed(self.by_generation), lambda claim: -latest(claim))[::-1]
+
+    def first_sent_above(self, generation: int) -> Call | None:
+        """Find, of the claims with a higher generation, the one that was sent first."""
+        place = bisect_right(self._generations, generation)
+        return self._earliest_above[place] if place < len(self._generations) else None
+
+    def first_granted_above(self, generation: int) -> Call | None:
+        """Find, of the claims with a higher generation, the one whose answer came first."""
+        place = bisect_right(self._generations, generation)
+        return self._soonest_above[place] if place < len(self._generations) else None
+
+    @cached_property
+    def spans(self) -> Spans:
+        """The moves of operators that were surely made, as spans of time."""
+        return Spans(move for move in self.moves if move.outcome == "ok") if self.moves else _NO_SPANS
+
+    @cached_property
+    def maybe_spans(self) -> Spans:
+        """The moves of operators that may have ended a right to this job, or tell that none was left."""
+        return Spans(self.moves) if self.moves else _NO_SPANS
+
+    @cached_property
+    def completions(self) -> list[Call]:
+        """The completions that were acknowledged, in the order of their generations."""
+        done = (write for write in self.writes if (write.call, write.outcome) == ("complete", "ok"))
+        return sorted(done, key=_generation)
+
+    def completion_from(self, generation: int) -> Call | None:
+        """Find the first completion under this generation or a higher one."""
+        place = bisect_left(self.completions, generation, key=_generation)
+        return self.completions[place] if place < len(self.completions) else None
+
+    @cached_property
+    def asked(self) -> dict[Right, list[Call]]:
+        """What owners asked and were not refused, by call and generation."""
+        asked: dict[Right, list[Call]] = {}
+        for call in (*self.writes, *self.repeats, *self.unknown):
+            asked.setdefault((call.call, call.generation), []).append(call)
+        return asked
+
+    @cached_property
+    def told(self) -> dict[Right, list[Entry]]:
+        """What the store's history tells, by event and the right that was used for it."""
+        told: dict[Right, list[Entry]] = {}
+        for entry in self.entries:
+            told.setdefault((entry.event, right_of(entry)), []).append(entry)
+        return told
+
+    @cached_property
+    def ends(self) -> dict[int, list[Call]]:
+        """The accepted ends of runs by their generation, the first answered one first."""
+        ends = defaultdict(list)
+        for write in sorted(self.writes, key=latest):
+            if write.call in ENDINGS:
+                ends[_generation(write)].append(write)
+        return ends
+
+    @cached_property
+    def maybe_ends(self) -> dict[int, Call]:
+        """For each generation, the first sent of the ends of its run that may have been accepted."""
+        first: dict[int, Call] = {}
+        for write in sorted([*self.writes, *self.repeats, *self.open], key=sent):
+            if write.call in ENDINGS:
+                first.setdefault(_generation(write), write)
+        return first
+
+    @cached_property
+    def ended_generations(self) -> list[int]:
+        """The generations whose run may have been ended, rising."""
+        return sorted(self.maybe_ends)
+
+    @cached_property
+    def grants(self) -> dict[int, list[Call]]:
+        """What gave each generation a lease: its claim and its renewals, in the order of sending."""
+        grants = defaultdict(list)
+        for call in sorted([*self.claims, *self.writes], key=sent):
+            if call.lease is not None and (call.call == "claim" or call.call in RENEWALS):
+                grants[_generation(call)].append(call)
+        return grants
+
+
+class Evidence:
+    """A whole run, sorted; `lost_claims` are claims without an answer, by their owner."""
+
+    def __init__(self, history: History) -> None:
+        self.history = history
+        self.meta = history.meta
+        self.words = Words(history.origin)
+        self.cases: dict[str, Case] = {}
+        self.lost_claims: dict[str, list[Call]] = defaultdict(list)
+        self.fenced: list[Call] = []
+        self.logs: dict[Place, list[Applied]] = defaultdict(list)
+        swept = False
+        for call in history.calls:
+            swept |= (call.call, call.job) == ("prune", None) and call.outcome != "fail"
+            self._sort(call)
+        for entry in history.entries:
+            self.case(entry.job).entries.append(entry)
+        for row in history.rows:
+            self.case(row.job).row = row
+        for line in history.applied:
+            self.logs[line.destination, line.scope].append(line)
+        for case in self.cases.values():
+            case.swept = swept
+
+    def case(self, job: str) -> Case:
+        """Give the case of a job."""
+        found = self.cases.get(job)
+        if found is None:
+            found = self.cases[job] = Case(job)
+        return found
+
+    @cached_property
+    def first_lost_claim(self) -> float:
+        """The first moment at which a claim may have been granted of which nobody was told."""
+        return min((claim.sent for claims in self.lost_claims.values() for claim in claims), default=inf)
+
+    @cached_property
+    def logged(self) -> frozenset[str]:
+        """The destinations whose log is told."""
+        return frozenset(destination for destination, _ in self.logs)
+
+    def _sort(self, call: Call) -> None:
+        if call.call in FENCED:
+            self.fenced.append(call)
+        elif call.call == "claim" and call.outcome == "unknown":
+            self.lost_claims[str(call.owner)].append(call)
+        elif call.job is not None:
+            case = self.case(call.job)
+            (case.failed if call.outcome == "fail" else self._pile(case, call)).append(call)
+
+    @staticmethod
+    def _pile(case: Case, call: Call) -> list[Call]:
+        if call.call == "claim":
+            return case.claims
+        if call.call == "effect":
+            return case.effects
+        if call.owner is None:
+            return case.moves
+        piles = {"ok": case.writes, "already": case.repeats, "stale": case.refusals}
+        return piles.get(call.outcome, case.unknown)
+
+
+def _generation(call: Call) -> int:
+    return call.generation or 0

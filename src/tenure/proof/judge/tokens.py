@@ -1,0 +1,111 @@
+"""Tokens: they rise, they have one owner, and none that was given out is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tenure.proof.history import Call, Entry
+from tenure.proof.judge.evidence import Case, Evidence, latest
+from tenure.proof.judge.settled import CLAIMS
+from tenure.proof.judge.verdict import Check, broken
+from tenure.proof.judge.words import Words, turn, who
+
+
+def generations_rise(evidence: Evidence) -> Iterator[Check]:
+    """I1: The generations of a job rise strictly from claim to claim, whatever became of the job in between."""
+    for case in evidence.cases.values():
+        yield from _rise_as_answered(case, evidence.words)
+        yield from _rise_in_the_store(case)
+
+
+def _rise_as_answered(case: Case, words: Words) -> Iterator[Check]:
+    answered = sorted(case.claims, key=latest)
+    place, highest = 0, None
+    for claim in sorted(case.claims, key=lambda claim: claim.sent):
+        while latest(answered[place]) < claim.sent:
+            if highest is None or _generation(answered[place]) > _generation(highest):
+                highest = answered[place]
+            place += 1
+        if highest is None or _generation(highest) < _generation(claim):
+            yield None
+        else:
+            yield broken(
+                f"job {case.job}: {who(claim)} was given generation {claim.generation} {words.when(claim)}, after"
+                f" {words.granted(highest)}",
+                highest,
+                claim,
+            )
+
+
+def _rise_in_the_store(case: Case) -> Iterator[Check]:
+    before: Entry | None = None
+    for entry in case.entries:
+        if entry.event not in CLAIMS or entry.generation is None:
+            continue
+        if before is None or before.generation is None or before.generation < entry.generation:
+            yield None
+        else:
+            yield broken(
+                f"job {case.job}: the store's history tells of {turn(entry)} with generation"
+                f" {entry.generation}, after one by {who(before)} with generation {before.generation}",
+                before,
+                entry,
+            )
+        before = entry
+
+
+def a_token_has_one_owner(evidence: Evidence) -> Iterator[Check]:
+    """I2: A generation of a job is given to one owner, once."""
+    for case in evidence.cases.values():
+        first: dict[int, Call] = {}
+        for claim in sorted(case.claims, key=lambda claim: claim.sent):
+            met = first.setdefault(_generation(claim), claim)
+            if met is claim:
+                yield None
+                continue
+            yield broken(
+                f"job {case.job}: generation {claim.generation} was given to {who(met)} {evidence.words.when(met)} and"
+                f" to {who(claim)} {evidence.words.when(claim)}",
+                met,
+                claim,
+            )
+
+
+def no_claim_is_lost(evidence: Evidence) -> Iterator[Check]:
+    """I5: No acknowledged claim is lost: what the store knows in the end is not older than any token it gave out."""
+    for case in evidence.cases.values():
+        given = [claim for claim in case.claims if claim.outcome == "ok"]
+        told = {entry.generation for entry in case.entries if entry.event in CLAIMS}
+        for claim in given:
+            checks = [*_against_the_row(case, claim, evidence.words)]
+            if evidence.meta.history == "full":
+                checks += _against_the_history(case, claim, told, evidence.words)
+            yield from checks
+
+
+def _against_the_row(case: Case, claim: Call, words: Words) -> Iterator[Check]:
+    row = case.row
+    if row is None or case.pruned:
+        return
+    stands = None
+    if case.is_gone:
+        stands = "the job is gone and nobody pruned it"
+    elif row.generation is not None and row.generation < _generation(claim):
+        stands = f"the store knows only generation {row.generation}"
+    if stands is None:
+        yield None
+    else:
+        given = f"{who(claim)} was given generation {claim.generation} {words.when(claim)}"
+        yield broken(f"job {case.job}: {given}, but in the end {stands}", claim, row)
+
+
+def _against_the_history(case: Case, claim: Call, told: set[int | None], words: Words) -> Iterator[Check]:
+    if claim.generation in told:
+        yield None
+    else:
+        given = f"{who(claim)} was given generation {claim.generation} {words.when(claim)}"
+        yield broken(f"job {case.job}: {given}, but the store's history does not tell of it", claim)
+
+
+def _generation(claim: Call) -> int:
+    return claim.generation or 0

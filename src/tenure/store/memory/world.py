@@ -1,0 +1,217 @@
+"""The data of a memory store: tables of immutable values, changed in one place that can undo every change.
+
+Whoever uses a world holds its store's lock. A table is a plain dict from a key to a value that is replaced whole, so
+the undo log needs only the value that stood there before.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Collection, Iterator, Mapping
+from datetime import datetime, timedelta
+from heapq import merge
+from operator import itemgetter
+from typing import Any, TypeVar
+
+from msgspec import Struct
+
+from tenure.clock import Clock
+from tenure.protocol.job import Failure, HistoryEntry, Wanted, WorkerRecord
+from tenure.protocol.lifecycle import LIVE, State, Verb
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+Wall = Callable[[], datetime]
+"""A clock of aware moments; tests inject their own."""
+
+
+class Instant(Struct, frozen=True, gc=False):
+    """The store's clock read once: `tick` in seconds for leases, `at` for moments that people see."""
+
+    tick: float
+    at: datetime
+
+
+class Row(Struct, frozen=True, gc=False):
+    """One stored job; `lease_until` is a tick of the store's clock. A struct, because every move copies it."""
+
+    id: str
+    task: str | None
+    queue: str
+    priority: int
+    run_at: datetime
+    enqueued_at: datetime
+    lease: float
+    arguments: str = "{}"
+    secret: tuple[str, ...] = ()
+    max_attempts: int | None = None
+    max_takeovers: int | None = None
+    timeout: float | None = None
+    unique_key: str | None = None
+    trace: str | None = None
+    named: bool = False
+    state: State = State.AVAILABLE
+    generation: int = 0
+    owner: str | None = None
+    worker: str | None = None
+    lease_until: float | None = None
+    claimed_at: datetime | None = None
+    attempts: int = 0
+    takeovers: int = 0
+    result: str | None = None
+    progress: str | None = None
+    ended: Verb | None = None
+    ended_at: datetime | None = None
+    reason: str | None = None
+    failure: Failure | None = None
+    lost_generation: int | None = None
+    lost_worker: str | None = None
+    finished_at: datetime | None = None
+
+    def lease_remaining(self, now: Instant) -> float | None:
+        """Return the seconds left of the lease, negative once it has ended; None where nobody owns the job."""
+        return None if self.lease_until is None else self.lease_until - now.tick
+
+
+class Reported(Struct, frozen=True, gc=False):
+    """A worker's last report and the tick at which it came."""
+
+    record: WorkerRecord
+    seen: float
+
+
+class Index:
+    """What is found without looking at every row: who waits in which order, who runs, which unique keys are taken."""
+
+    def __init__(self) -> None:
+        self.running: dict[str, Row] = {}
+        self.unique: dict[tuple[str | None, str], str] = {}
+        self._waiting: dict[tuple[str, str | None, int], list[tuple[datetime, str]]] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no job waits or runs."""
+        return not self._waiting and not self.running
+
+    def replace(self, before: Row | None, after: Row | None) -> None:
+        """Forget one version of a row and note the next."""
+        if before is not None:
+            self._forget(before)
+        if after is not None:
+            self._note(after)
+
+    def due(self, wanted: Wanted, at: datetime) -> Iterator[str]:
+        """List the ids of due jobs: higher priority first, then the order of queues, then `run_at`, then id."""
+        lines: dict[tuple[int, int], list[list[tuple[datetime, str]]]] = {}
+        for (queue, task, priority), line in self._waiting.items():
+            if queue in wanted.queues and task in wanted.tasks:
+                lines.setdefault((-priority, wanted.queues.index(queue)), []).append(line)
+        for key in sorted(lines):
+            for run_at, job in merge(*lines[key]):
+                if run_at > at:
+                    break
+                yield job
+
+    def due_times(self, queues: Collection[str], at: datetime) -> Iterator[datetime]:
+        """List the first moment of each line in which jobs of these queues wait, and the first one after `at`."""
+        for (queue, _, _), line in self._waiting.items():
+            if queue in queues:
+                place = bisect_right(line, at, key=itemgetter(0))
+                yield line[0][0]
+                yield from (run_at for run_at, _ in line[place : place + 1])
+
+    def _note(self, row: Row) -> None:
+        if row.state is State.AVAILABLE:
+            insort(self._waiting.setdefault((row.queue, row.task, row.priority), []), (row.run_at, row.id))
+        elif row.state is State.RUNNING:
+            self.running[row.id] = row
+        if row.unique_key is not None and row.state in LIVE:
+            self.unique[row.task, row.unique_key] = row.id
+
+    def _forget(self, row: Row) -> None:
+        if row.state is State.AVAILABLE:
+            key = (row.queue, row.task, row.priority)
+            line = self._waiting[key]
+            del line[bisect_left(line, (row.run_at, row.id))]
+            if not line:
+                del self._waiting[key]
+        elif row.state is State.RUNNING:
+            del self.running[row.id]
+        if row.unique_key is not None and row.state in LIVE:
+            del self.unique[row.task, row.unique_key]
+
+
+class World:
+    """Everything that a memory store knows."""
+
+    def __init__(self, clock: Clock, wall: Wall) -> None:
+        self.jobs: dict[str, Row] = {}
+        self.history: dict[str, tuple[HistoryEntry, ...]] = {}
+        self.steps: dict[str, Mapping[str, str]] = {}
+        self.workers: dict[str, Reported] = {}
+        self.numbers: dict[str, int] = {"floor": 0}
+        self.index = Index()
+        self.shift = 0.0
+        self._clock = clock
+        self._wall = wall
+        self._undo: list[tuple[dict[Any, Any], Any, Any]] = []  # tables, keys, and what stood there
+        self._work_waits = False
+
+    def now(self) -> Instant:
+        """Read the store's clock."""
+        return Instant(self._clock() + self.shift, self._wall() + timedelta(seconds=self.shift))
+
+    @property
+    def floor(self) -> int:
+        """The number above which every claim's generation lies."""
+        return self.numbers["floor"]
+
+    def raise_floor(self, floor: int) -> None:
+        """Raise the floor; it never sinks."""
+        self.write(self.numbers, "floor", max(self.floor, floor))
+
+    def save(self, row: Row) -> None:
+        """Store a row, or the next version of one."""
+        self.write(self.jobs, row.id, row)
+        self._work_waits |= row.state is State.AVAILABLE
+
+    def remove(self, job: str) -> None:
+        """Remove a row and all that hangs on it."""
+        self.write(self.jobs, job, None)
+        self.write(self.history, job, None)
+        self.write(self.steps, job, None)
+
+    def note(self, entry: HistoryEntry) -> None:
+        """Write an abnormal turn to the history of its job (R46)."""
+        self.write(self.history, entry.job, (*self.history.get(entry.job, ()), entry))
+
+    def write(self, table: dict[K, V], key: K, value: V | None) -> None:
+        """Set a key of a table, or remove it with None; the only way in which a world changes."""
+        before = table.get(key)
+        self._undo.append((table, key, before))
+        self._put(table, key, before, value)
+
+    def mark(self) -> int:
+        """Name this point, to which `roll_back` can return."""
+        return len(self._undo)
+
+    def roll_back(self, mark: int) -> None:
+        """Undo every change since the mark."""
+        while len(self._undo) > mark:
+            table, key, before = self._undo.pop()
+            self._put(table, key, table.get(key), before)
+
+    def commit(self) -> bool:
+        """Keep what was changed; True when work may be waiting because of it."""
+        rings, self._work_waits = self._work_waits and bool(self._undo), False
+        self._undo.clear()
+        return rings
+
+    def _put(self, table: dict[Any, Any], key: Any, before: Any, value: Any) -> None:
+        if table is self.jobs:
+            self.index.replace(before, value)
+        if value is None:
+            table.pop(key, None)
+        else:
+            table[key] = value

@@ -1,0 +1,207 @@
+"""The store's side: the real operations on a real store, each in one step, with a full history of what they changed.
+
+Driving an operation is all that a store's own driver does too; nobody else is inside meanwhile, so there is no lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any, Protocol
+
+from tenure.errors import TenureError
+from tenure.proof.history import Entry, EventName, Row
+from tenure.protocol.lifecycle import State
+from tenure.protocol.op import Op, Request, run
+from tenure.store.contract import Verbs
+from tenure.store.memory import Do, MemoryVerbs
+from tenure.store.memory.world import Instant, World
+from tenure.store.memory.world import Row as MemoryRow
+from tenure.testing.simulation.network import Answer
+
+EPOCH = datetime(2030, 1, 1, tzinfo=UTC)
+"""What the store's wall clock shows when its other clock shows 0."""
+
+
+Stands = Any
+"""How a job stands: the columns of a row that a history tells of, by their names in the store."""
+
+Change = tuple[Stands | None, Stands | None]
+"""How a job stood before and after a change; None where it was not there."""
+
+
+class Server(Protocol):
+    """A store that executes operations."""
+
+    name: str
+    verbs: Verbs
+    entries: list[Entry]
+    heard: Callable[[list[Change]], object]
+
+    def execute(self, verb: Callable[..., Op[Any]], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Answer:
+        """Drive one operation as one transaction."""
+        ...
+
+    def rows(self) -> list[Row]:
+        """Tell how every job stands."""
+        ...
+
+    def all_over(self) -> bool:
+        """Say whether no job waits or runs any more."""
+        ...
+
+    def keep(self) -> None:
+        """Remember how everything stands, for a failover that will lose what comes afterwards."""
+        ...
+
+    def fail_over(self) -> None:
+        """Go on from what was kept, with a floor above all that can have been issued since."""
+        ...
+
+
+class NotingWorld(World):
+    """The world of a memory store that notes each change of a row, and reads its clock once in each operation."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        super().__init__(clock, lambda: EPOCH + timedelta(seconds=clock()))
+        self.clock = clock
+        self.changes: list[Change] = []
+        self.instant: Instant | None = None
+
+    def now(self) -> Instant:
+        """Read the store's clock."""
+        if self.instant is None:
+            tick = self.clock() + self.shift
+            self.instant = Instant(tick, EPOCH + timedelta(seconds=tick))
+        return self.instant
+
+    def save(self, row: MemoryRow) -> None:
+        """Store a row, and note how it stood before."""
+        self.changes.append((self.jobs.get(row.id), row))
+        super().save(row)
+
+    def remove(self, job: str) -> None:
+        """Remove a row, and note how it stood before."""
+        self.changes.append((self.jobs.get(job), None))
+        super().remove(job)
+
+
+class MemoryServer:
+    """The memory store's operations on a world of their own."""
+
+    name = "memory"
+    verbs: Verbs = MemoryVerbs()
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.world = NotingWorld(clock)
+        self.entries: list[Entry] = []
+        self.heard: Callable[[list[Change]], object] = lambda _changes: None
+        self._kept: tuple[dict[str, MemoryRow], dict[str, Any], dict[str, Any], int] | None = None
+
+    def execute(self, verb: Callable[..., Op[Any]], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Answer:
+        """Drive one operation as one transaction."""
+        world = self.world
+        world.instant = None
+        changes: list[Change] = []
+        world.changes = changes
+        try:
+            result = run(verb(*args, **kwargs), self._execute)
+        except TenureError as error:
+            world.roll_back(0)
+            return False, error
+        world.commit()
+        if changes:
+            at = world.now().tick
+            self.entries += [told(before, after, at) for before, after in changes]
+            self.heard(changes)
+        return True, result
+
+    def _execute(self, request: Request[Any]) -> Any:
+        if not isinstance(request, Do):
+            raise TypeError(f"a memory store cannot answer {type(request).__name__}")
+        return request.act(self.world)
+
+    def rows(self) -> list[Row]:
+        """Tell how every job stands."""
+        self.world.instant = None
+        now = self.world.now()
+        return [stands(row, max(0.0, (row.run_at - now.at).total_seconds())) for row in self.world.jobs.values()]
+
+    def all_over(self) -> bool:
+        """Say whether no job waits or runs any more."""
+        return self.world.index.is_empty
+
+    def keep(self) -> None:
+        """Remember how everything stands."""
+        world = self.world
+        self._kept = (dict(world.jobs), dict(world.history), dict(world.steps), len(self.entries))
+
+    def fail_over(self) -> None:
+        """Go on from what was kept: a promoted replica that had not heard of the rest."""
+        if self._kept is None:
+            return
+        jobs, history, steps, told_of = self._kept
+        world = NotingWorld(self.world.clock)
+        world.shift, world.workers, world.numbers = self.world.shift, self.world.workers, self.world.numbers
+        for row in jobs.values():
+            world.save(row)
+        world.history, world.steps = history, steps
+        world.commit()
+        self.world = world
+        del self.entries[told_of:]
+        self.execute(self.verbs.recover, (), {})
+
+
+def stands(row: Stands, due_in: float) -> Row:
+    """Write the line of a row in the end."""
+    return Row(
+        job=row.id,
+        state=row.state,
+        generation=row.generation,
+        owner=row.owner,
+        worker=row.worker,
+        ended=None if row.ended is None else str(row.ended),  # type: ignore[arg-type]  # what ends a run is an event
+        attempts=row.attempts,
+        max_attempts=row.max_attempts,
+        takeovers=row.takeovers,
+        max_takeovers=row.max_takeovers,
+        due_in=due_in,
+        result=row.result,
+    )
+
+
+def told(before: Stands | None, after: Stands | None, at: float) -> Entry:
+    """Write the line of the store's history that tells of a change."""
+    if after is None:
+        return Entry(job="" if before is None else before.id, event="prune", at=at)
+    owned = before is not None and before.state is State.RUNNING
+    return Entry(
+        job=after.id,
+        event="enqueue" if before is None else event_of(before, after),
+        at=at,
+        right=before.generation if owned and before is not None else None,
+        generation=after.generation,
+        owner=after.owner,
+        worker=after.worker,
+        state=after.state,
+        until=after.lease_until,
+        attempts=after.attempts,
+        takeovers=after.takeovers,
+        result=after.result,
+    )
+
+
+def event_of(before: Stands, after: Stands) -> EventName:
+    """Name what happened to a row by how it stands before and after."""
+    if after.state is State.RUNNING and before.state is State.AVAILABLE:
+        return "claim"
+    if before.state is State.RUNNING:
+        if after.state is State.RUNNING:
+            if after.generation != before.generation or after.takeovers != before.takeovers:
+                return "takeover"
+            return "progress" if after.lease_until == before.lease_until else "renew"
+        ended: EventName = str(after.ended)  # type: ignore[assignment]  # what ends a run is an event
+        return ended
+    if after.state is State.AVAILABLE:
+        return "retry"
+    return "cancel" if after.state is State.CANCELLED else "discard"

@@ -1,0 +1,388 @@
+"""Threads in virtual time: greenlets that one scheduler resumes, one at a time, in an order that only chance decides.
+
+What the worker's modules know of `threading`, `queue` and `time` is here as objects with the same methods, whose waits
+hand over to the scheduler instead of to the kernel. Virtual time passes only between two resumptions, so a history of
+many seconds takes as long as its Python code takes, and the same seed gives the same history.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable
+from heapq import heappop, heappush
+from types import TracebackType
+from typing import Any, Final
+
+try:
+    from greenlet import getcurrent, greenlet
+except ImportError as missing:
+    raise ImportError("the simulation needs greenlet: pip install 'tenure[simulation]'") from missing
+
+_MOST_STEPS: Final = 200_000
+_SOONEST: Final = 1e-6  # seconds that every wait lasts at least: a clock that stood still would wait for ever
+_ENDED: Final = object()  # what a body hands over when its task has ended
+Waiters = list["Task"] | deque["Task"]
+TIMEOUT: Final = object()
+"""What a wait returns that nobody ended."""
+
+
+class Over(BaseException):
+    """Raised inside a task whose process is gone; no code of the worker catches it for long."""
+
+
+class Stuck(Exception):
+    """A history that comes to no end."""
+
+
+class Group(ABC):
+    """The tasks of one process: they are frozen together, die together, and share one clock's rate."""
+
+    def __init__(self) -> None:
+        self.frozen = False
+        self.dead = False
+        self.rate = 1.0
+        self.deferred: list[tuple[Task, int, Any]] = []
+
+    @abstractmethod
+    def failed(self, error: Exception) -> None:
+        """Hear of an error that ended one of the tasks."""
+
+
+class Task:
+    """One thread of a group. `ticket` counts its resumptions, so that what comes too late wakes nobody."""
+
+    __slots__ = ("body", "done", "group", "name", "target", "ticket", "waiters")
+
+    def __init__(self, group: Group, name: str, target: Callable[[], object]) -> None:
+        self.group = group
+        self.name = name
+        self.target = target
+        self.ticket = 0
+        self.done = False
+        self.body: greenlet | None = None
+        self.waiters: list[Task] = []
+
+
+class Bodies:
+    """Greenlets that run one task after the other: making one costs more than all else that a short task does."""
+
+    def __init__(self) -> None:
+        self._idle: list[greenlet] = []
+
+    def take(self) -> greenlet:
+        """Lend a greenlet that waits for a task; for the hub only, to which it returns."""
+        return self._idle.pop() if self._idle else greenlet(self._live)
+
+    def _live(self, task: Task) -> None:
+        me = getcurrent()
+        hub = me.parent
+        assert hub is not None
+        while True:
+            try:
+                task.target()
+            except Over:
+                pass
+            except Exception as error:  # noqa: BLE001 -- an error of the worker is a finding, not the simulator's end
+                task.group.failed(error)
+            task.done = True
+            task.body = None
+            del task  # who is idle keeps no world of a history that is over
+            self._idle.append(me)
+            task = hub.switch(_ENDED)
+
+
+class Scheduler:
+    """Virtual time: everything that will happen, in order; what falls on one moment happens as it was planned."""
+
+    def __init__(self, bodies: Bodies, chance: Callable[[], float]) -> None:
+        self.now = 0.0
+        self.current: Task | None = None
+        self.over = False
+        self._bodies = bodies
+        self._chance = chance
+        self._plan: list[tuple[float, int, Task | None, Any, Any]] = []
+        self._number = 0
+        self._tasks: list[Task] = []
+        self._hub = getcurrent()
+
+    # -- for the world
+
+    def at(self, moment: float, action: Callable[..., object], *given: object) -> None:
+        """Do `action` at a moment."""
+        self._number += 1
+        heappush(self._plan, (moment, self._number, None, action, given))
+
+    def spawn(self, group: Group, name: str, target: Callable[[], object]) -> Task:
+        """Start a task in a moment."""
+        task = Task(group, name, target)
+        if not (self.over or group.dead):
+            self._tasks.append(task)
+            self.wake(task, task)
+        return task
+
+    def run(self, until: float) -> None:
+        """Let everything happen that is planned up to a moment, or until `over` is set."""
+        plan, steps = self._plan, 0
+        while plan and not self.over:
+            moment, _, task, what, value = heappop(plan)
+            if moment > until:
+                return
+            self.now = moment
+            if task is None:
+                what(*value)
+            elif task.ticket == what and not task.group.dead:
+                if task.group.frozen:
+                    task.group.deferred.append((task, what, value))
+                    continue
+                task.ticket += 1
+                self.current = task
+                if (task.body or self._body_of(task)).switch(value) is _ENDED:
+                    self._ended(task)
+                self.current = None
+                steps += 1
+                if steps > _MOST_STEPS:
+                    raise Stuck(f"{steps} steps were taken by {moment:.3f} s, the last by {task.name}")
+
+    def thaw(self, group: Group) -> None:
+        """Resume what should have been resumed while the group was frozen."""
+        group.frozen = False
+        deferred, group.deferred = group.deferred, []
+        for task, ticket, value in deferred:
+            self.wake_at(self.now + self._latency(), task, ticket, value)
+
+    def end(self) -> None:
+        """End every task, so that its greenlet can be used again."""
+        self.over = True
+        for task in self._tasks:
+            if task.body is not None:
+                task.body.throw(Over)
+        self._tasks.clear()
+        self._plan.clear()
+
+    def _body_of(self, task: Task) -> greenlet:
+        body = task.body = self._bodies.take()
+        return body
+
+    def _ended(self, task: Task) -> None:
+        for waiter in task.waiters:
+            self.wake(waiter, None)
+
+    # -- for tasks
+
+    def park(self, seconds: float | None = None, waiters: Waiters | None = None) -> Any:
+        """Wait until somebody wakes this task, for at most `seconds` of its own clock; TIMEOUT when nobody did.
+
+        Meanwhile it stands among the `waiters`, from where whoever wakes it takes it away.
+        """
+        task = self.current
+        if self.over or task is None or task.group.dead:
+            raise Over
+        if waiters is not None:
+            waiters.append(task)
+        if seconds is not None:
+            self._number += 1
+            moment = self.now + max(seconds / task.group.rate, _SOONEST)
+            heappush(self._plan, (moment, self._number, task, task.ticket, TIMEOUT))
+        value = self._hub.switch()
+        if self.over:
+            raise Over
+        if value is TIMEOUT and waiters is not None and task in waiters:
+            waiters.remove(task)  # so that nothing wakes it from a later wait
+        return value
+
+    def switch(self) -> Any:
+        """Let others go on until this task is resumed."""
+        value = self._hub.switch()
+        if self.over:
+            raise Over
+        return value
+
+    def task(self) -> Task:
+        """Return the task that is running; raises Over when it must not run any more."""
+        task = self.current
+        if self.over or task is None or task.group.dead:
+            raise Over
+        return task
+
+    def sleep(self, seconds: float) -> None:
+        """Wait for `seconds` of this task's own clock."""
+        self.park(seconds)
+
+    def wake(self, task: Task, value: Any) -> None:
+        """Resume a waiting task in a moment."""
+        if not self.over:
+            self._number += 1
+            moment = self.now + 1e-6 + 2e-4 * self._chance()
+            heappush(self._plan, (moment, self._number, task, task.ticket, value))
+
+    def wake_at(self, moment: float, task: Task, ticket: int, value: Any) -> None:
+        """Resume a task at a moment, now if that is past, unless it was resumed before that."""
+        self._number += 1
+        heappush(self._plan, (max(moment, self.now), self._number, task, ticket, value))
+
+    def _latency(self) -> float:
+        return 1e-6 + 2e-4 * self._chance()
+
+
+# -- what the modules of the worker see
+
+
+class Event:
+    """Stands for `threading.Event`."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._set = False
+        self._waiters: list[Task] = []
+
+    def is_set(self) -> bool:
+        """Say whether it is set."""
+        return self._set
+
+    def set(self) -> None:
+        """Set it and wake who waits."""
+        if not self._set:
+            self._set = True
+            for task in self._waiters:
+                self._scheduler.wake(task, None)
+            self._waiters.clear()
+
+    def clear(self) -> None:
+        """Make it wait again."""
+        self._set = False
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until it is set, for at most `timeout` seconds."""
+        if not self._set:
+            self._scheduler.park(timeout, self._waiters)
+        return self._set
+
+
+class Condition:
+    """Stands for `threading.Condition`. Its lock needs no code: nobody runs between two waits of a task."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._waiters: list[Task] = []
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        pass
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait to be notified, for at most `timeout` seconds."""
+        return self._scheduler.park(timeout, self._waiters) is not TIMEOUT
+
+    def notify(self) -> None:
+        """Wake who waits; all of them, which a waiter must bear anyway."""
+        for task in self._waiters:
+            self._scheduler.wake(task, None)
+        self._waiters.clear()
+
+    notify_all = notify
+
+
+class Thread:
+    """Stands for `threading.Thread`: a task in the process of whoever starts it."""
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        target: Callable[[], object],
+        name: str,
+    ) -> None:
+        self._scheduler = scheduler
+        self._target = target
+        self.name = name
+        self._task: Task | None = None
+
+    def start(self) -> None:
+        """Start the task."""
+        self._task = self._scheduler.spawn(self._scheduler.task().group, self.name, self._target)
+
+    def is_alive(self) -> bool:
+        """Say whether it was started and has not ended."""
+        return self._task is not None and not self._task.done
+
+    def join(self, timeout: float | None = None) -> None:
+        """Wait for its end."""
+        if self._task is not None and self.is_alive():
+            self._scheduler.park(timeout, self._task.waiters)
+
+
+class SimpleQueue:
+    """Stands for `queue.SimpleQueue`."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._items: deque[Any] = deque()
+        self._waiters: deque[Task] = deque()
+
+    def put(self, item: Any) -> None:
+        """Append an item and wake one waiter."""
+        self._items.append(item)
+        if self._waiters:
+            self._scheduler.wake(self._waiters.popleft(), None)
+
+    def get(self) -> Any:
+        """Take the oldest item, waiting for one."""
+        while not self._items:
+            self._scheduler.park(waiters=self._waiters)
+        return self._items.popleft()
+
+
+class Stage:
+    """Where histories are played one after the other: `scheduler` is that of the history that is being played."""
+
+    def __init__(self) -> None:
+        self.bodies = Bodies()
+        self.scheduler: Scheduler
+        self.threading = _Threading(self)
+        self.queue = _Queue(self)
+        self.time = _Time(self)
+
+
+class _Threading:
+    """Stands for the module `threading`."""
+
+    Lock = staticmethod(threading.Lock)
+    TIMEOUT_MAX = threading.TIMEOUT_MAX
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+
+    def Event(self) -> Event:  # noqa: N802 -- the name is that of the module
+        return Event(self._stage.scheduler)
+
+    def Condition(self) -> Condition:  # noqa: N802 -- the name is that of the module
+        return Condition(self._stage.scheduler)
+
+    def Thread(self, *, target: Callable[[], object], name: str, daemon: bool) -> Thread:  # noqa: ARG002, N802 -- the same
+        return Thread(self._stage.scheduler, target, name)
+
+    def current_thread(self) -> object:
+        return self._stage.scheduler.current
+
+
+class _Queue:
+    """Stands for the module `queue`."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+
+    def SimpleQueue(self) -> SimpleQueue:  # noqa: N802 -- the name is that of the module
+        return SimpleQueue(self._stage.scheduler)
+
+
+class _Time:
+    """Stands for the module `time`."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+
+    def sleep(self, seconds: float) -> None:
+        self._stage.scheduler.sleep(seconds)

@@ -1,0 +1,310 @@
+"""The feeder: a thread and a connection that settle what has finished and claim for the free slots, turn by turn.
+
+Each turn is one round trip. While a turn is under way the next batch gathers, and a lone finish is flushed at once:
+group commit by pressure, without a timer. It claims for slots that are free, and for very short jobs a little ahead
+(`tenure.worker.prefetch`), so that nothing is hoarded (B20), no more at a time than are answered while that is of use
+(`tenure.worker.pace`), and only while the keeper can renew. The bell, a due time
+or the end of a lease wakes it; when nothing does, it looks every `LOOK` seconds, and that alone is enough for
+correctness. A look for which there is no reason asks first whether anything can be claimed, which is a cheap read.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from tenure.clock import Clock, boot_clock
+from tenure.errors import OutcomeUnknown, TenureError
+from tenure.protocol.events import Emitter, Kind
+from tenure.protocol.job import Answer, Claimed, Claimer, Ending, Turn, Verdict, Wanted
+from tenure.protocol.lease import SHORTEST
+from tenure.protocol.lifecycle import Verb
+from tenure.store.contract import Driver, Verbs
+from tenure.worker.keeper import Keeper
+from tenure.worker.lane import Lane
+from tenure.worker.pace import Pace
+from tenure.worker.part import Crashed, Part
+from tenure.worker.run import Run, Runs
+
+LOOK = SHORTEST + 0.75
+"""Seconds between two looks of an idle worker. Each look learns when the next lease ends and wakes for it; a lease that
+began just after a look lasts at least `SHORTEST`, so no end waits longer than one second for its takeover, a quarter
+of it for waking up, asking and claiming."""
+
+LOOK_WITHOUT_BELL = 0.25
+"""Seconds between two looks where nothing rings."""
+
+_PAUSE_AFTER_FAILURE = (0.1, 5.0)
+_BUSY = 0.5  # seconds until a run is settled again whose job another transaction had locked
+
+Dispatch = Callable[[Sequence[tuple[Lane, list[Claimed]]], float], None]
+Settled = Callable[[Run, Ending, Answer], None]
+
+
+class Feeder:
+    """Feed the lanes of one worker; `dispatch` gets what was claimed, `settled` hears every answer."""
+
+    def __init__(
+        self,
+        driver: Driver,
+        verbs: Verbs,
+        claimer: Claimer,
+        lanes: Sequence[Lane],
+        *,
+        runs: Runs,
+        keeper: Keeper,
+        dispatch: Dispatch,
+        settled: Settled,
+        emitter: Emitter,
+        crashed: Crashed,
+        pace: Pace,
+        clock: Clock = boot_clock,
+        every_round: Callable[[Driver], None] = lambda _driver: None,
+    ) -> None:
+        self._driver, self._verbs, self._claimer = driver, verbs, claimer
+        self._lanes = lanes
+        self._runs = runs
+        self._keeper = keeper
+        self._dispatch = dispatch
+        self._settled = settled
+        self._emitter = emitter
+        self._clock = clock
+        self._every_round = every_round
+        self._pace = pace
+        self._finished: deque[tuple[Run | None, Ending]] = deque()
+        self._wake = threading.Event()
+        self._claiming, self._stopped = True, False
+        self._uncertain = False  # an answer was lost: the store may hold claims of ours that we do not know of
+        self._next_look = 0.0
+        self._looked = False  # whether the turn under way looks for takeovers in every lane that has room
+        self._expects = False  # whether something was said to be claimable at the next look
+        self._failures = 0
+        self._careful = False  # a turn has failed: one locked job may be what holds all others up
+        self._busy: deque[tuple[float, Run | None, Ending]] = deque()  # jobs that are locked, and when to try again
+        self.has_bell = False
+        self.last_round = clock()
+        self._part = Part("feeder", self._run, crashed)
+
+    # -- what other threads call
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._part.start()
+
+    def finished(self, run: Run, ending: Ending | None) -> None:
+        """Take the end of a run; the first word counts, and a run without an ending is not settled."""
+        if ending is not None and run.end():
+            self._finished.append((run, ending))
+        if not self._wake.is_set():
+            self._wake.set()  # a slot is free, whatever became of the run
+
+    def ring(self) -> None:
+        """Look for work now."""
+        for lane in self._lanes:
+            lane.hungry = True
+        self._wake.set()
+
+    def stop_claiming(self) -> None:
+        """Claim nothing from now on, let nothing begin, and give that back; go on settling."""
+        self._claiming = False
+        self._wake.set()
+
+    def refusal(self) -> str | None:
+        """Say why nothing may be claimed, nor begin, now; None while it may."""
+        if not self._claiming:
+            return "the worker is stopping"
+        return None if self._keeper.healthy else "the worker cannot renew leases"
+
+    def stop(self, timeout: float) -> bool:
+        """End the thread once everything is settled, or after `timeout` seconds; False if something is left."""
+        self._claiming = False
+        self._stopped = True
+        self._wake.set()
+        self._part.join(timeout)
+        return not self._finished and not self._busy
+
+    # -- the feeder's own thread
+
+    def round(self) -> None:
+        """Do one turn if there is anything to do: settle, claim, dispatch."""
+        self._reconcile()
+        for lane in self._lanes:
+            lane.prefetch.review()
+        wanted = self._wanted()
+        endings = self._gather()
+        if not endings and not wanted:
+            return
+        sent_at = self._clock()
+        try:
+            turn = self._driver.do(
+                self._verbs.turn,
+                self._claimer,
+                [ending for _, ending in endings],
+                [want for _, want in wanted],
+                careful=self._careful,
+            )
+        except TenureError as error:
+            self._careful = True
+            self._finished.extendleft(reversed(endings))
+            for lane, want in wanted:
+                lane.hungry, lane.behind = True, want.takeovers
+            self._uncertain = self._uncertain or isinstance(error, OutcomeUnknown)
+            took = self._clock() - sent_at
+            if self._pace.unanswered(took):
+                self._tell_slow(endings, sum(want.limit for _, want in wanted), f"failed after {took:.1f} s")
+            raise
+        self._after(turn, endings, wanted, sent_at)
+
+    def _after(
+        self,
+        turn: Turn,
+        endings: list[tuple[Run | None, Ending]],
+        wanted: list[tuple[Lane, Wanted]],
+        sent_at: float,
+    ) -> None:
+        took = self._clock() - sent_at
+        self._tell(endings, turn.answers)
+        self._careful = bool(self._busy)
+        batches = [(lane, [row for row in turn.claimed if row.task in lane.names]) for lane, _ in wanted]
+        self._measure(endings, batches, took)
+        for (lane, want), (_, rows) in zip(wanted, batches, strict=True):
+            filled = len(rows) >= want.limit
+            lane.hungry = lane.hungry or filled
+            lane.behind = lane.behind or (filled and any(row.lost_generation is not None for row in rows))
+        if self._looked:
+            self._plan(turn.soonest)
+        if turn.claimed:
+            self._dispatch(batches, sent_at)
+
+    def _measure(
+        self, endings: list[tuple[Run | None, Ending]], batches: list[tuple[Lane, list[Claimed]]], took: float
+    ) -> None:
+        leases = [run.lease.duration for run, _ in endings if run is not None]
+        leases += [row.lease for _, rows in batches for row in rows]
+        allowed = self._pace.allowed(min(leases, default=math.inf))
+        if self._pace.answered(max([len(endings), *(len(rows) for _, rows in batches)]), took, allowed):
+            claimed = sum(len(rows) for _, rows in batches)
+            self._tell_slow(endings, claimed, f"took {took:.1f} s, and must not take more than {allowed:.2g} s")
+
+    def _tell_slow(self, endings: list[tuple[Run | None, Ending]], claimed: int, how: str) -> None:
+        detail = f"to settle {len(endings)} jobs and claim {claimed} {how}: at most {self._pace.limit} at a time now"
+        self._emitter.emit(Kind.STORE_SLOW, detail=detail)
+
+    def _gather(self) -> list[tuple[Run | None, Ending]]:
+        while self._busy and (self._stopped or self._clock() >= self._busy[0][0]):
+            self._finished.append(self._busy.popleft()[1:])
+        gathered: list[tuple[Run | None, Ending]] = []
+        while self._finished and len(gathered) < self._pace.limit:
+            gathered.append(self._finished.popleft())
+        return gathered
+
+    def _wanted(self) -> list[tuple[Lane, Wanted]]:
+        self._looked = False
+        # What has ended goes first: what came too late and is to be given back must not be claimed as abandoned.
+        if self.refusal() is not None or len(self._finished) > self._pace.limit:
+            return []
+        free = [(lane, min(room, self._pace.limit)) for lane in self._lanes if (room := lane.prefetch.free()) > 0]
+        self._looked = self._looks([lane for lane, _ in free])
+        for lane in self._lanes:
+            lane.behind = lane.behind or self._looked  # who has no room now looks as soon as there is some
+        wanted = []
+        for lane, room in free:
+            if lane.behind or lane.hungry:
+                wanted.append((lane, Wanted(lane.next_queues(), lane.names_in_order, room, takeovers=lane.behind)))
+                # Before asking: a ring that comes while the answer is under way still counts.
+                lane.hungry = lane.behind = False
+        return wanted
+
+    def _looks(self, free: list[Lane]) -> bool:
+        """Whether to look for what time alone has made claimable; where nothing else is to be done, ask first."""
+        if not free or self._clock() < self._next_look:
+            return False
+        if self._expects or self._finished or any(lane.hungry for lane in free):
+            return True
+        soonest = self._driver.do(self._verbs.soonest, sorted({queue for lane in free for queue in lane.queues}))
+        if soonest is not None and soonest <= 0:
+            return True
+        self._plan(soonest)
+        return False
+
+    def _plan(self, soonest: float | None) -> None:
+        pause = LOOK if self.has_bell else LOOK_WITHOUT_BELL
+        self._expects = soonest is not None and soonest <= pause
+        self._next_look = self._clock() + (pause if soonest is None else min(pause, soonest))
+
+    def _tell(self, endings: list[tuple[Run | None, Ending]], answers: list[Answer]) -> None:
+        now = self._clock()
+        told = list(zip(endings, answers, strict=True))
+        over = [run for (run, _), answer in told if run is not None and answer.verdict is not Verdict.BUSY]
+        self._keeper.drop(*[run.lease for run in over])
+        self._runs.discard(*over)
+        for (run, ending), answer in told:
+            if answer.verdict is Verdict.BUSY:
+                self._busy.append((now + _BUSY, run, ending))
+                continue
+            if run is not None:
+                self._settled(run, ending, answer)
+            if answer.verdict is Verdict.DONE and ending.verb in _COMES_BACK:
+                self._expects = self._expects or now + ending.delay <= self._next_look
+                self._next_look = min(self._next_look, now + ending.delay)
+
+    def _reconcile(self) -> None:
+        """Give back what the store says is ours and we do not know of: claims whose answer was lost (R28)."""
+        if not self._uncertain:
+            return
+        held = self._driver.do(self._verbs.held, self._claimer.owner)
+        unknown = [token for token in held if self._runs.get(token) is None]
+        for token in unknown:
+            self._finished.append((None, Ending(token, Verb.RELEASE, reason="the answer to its claim was lost")))
+        self._uncertain = False
+
+    def _run(self) -> None:
+        while not (self._stopped and (not self._finished or self._failures)):
+            self._wake.clear()
+            try:
+                self.round()
+                self._every_round(self._driver)
+            except TenureError as error:
+                self._failed(error)
+            else:
+                self._succeeded()
+            if not self._finished or self._failures:
+                self._wake.wait(self._pause())
+        if self._busy:
+            with suppress(TenureError):  # what is locked even now comes back when its lease ends
+                self.round()
+
+    def _pause(self) -> float:
+        if self._stopped:
+            return 0.0  # its ring may have come before the round that cleared it
+        if self._failures:
+            first, longest = _PAUSE_AFTER_FAILURE
+            return min(longest, first * 2.0 ** min(self._failures, 10))
+        patience = min(LOOK, *(lane.prefetch.patience() for lane in self._lanes))
+        if self._busy:
+            patience = min(patience, self._busy[0][0] - self._clock())
+        free = [lane for lane in self._lanes if lane.prefetch.free() > 0]
+        if self.refusal() is not None or not free:
+            return max(0.0, patience)
+        if any(lane.hungry or lane.behind for lane in free):
+            return 0.0
+        return max(0.0, min(patience, self._next_look - self._clock()))
+
+    def _failed(self, error: TenureError) -> None:
+        if not self._failures:
+            self._emitter.emit(Kind.STORE_LOST, detail=f"nothing can be claimed or settled: {error}")
+        self._failures += 1
+        self._driver.close()
+
+    def _succeeded(self) -> None:
+        self.last_round = self._clock()
+        if self._failures:
+            self._failures = 0
+            self._emitter.emit(Kind.STORE_BACK, detail="claiming and settling again")
+            self.ring()
+
+
+_COMES_BACK = {Verb.FAIL, Verb.RETRY, Verb.SNOOZE, Verb.RELEASE}

@@ -1,0 +1,36 @@
+"""`Part`: a thread of the machinery. One that fails ends the whole worker, loudly: half a worker keeps no promise."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from tenure.protocol.events import log
+
+Crashed = Callable[[BaseException], None]
+
+
+class Part:
+    """Run `main` in a thread named `name`; `crashed` hears of an error that `main` did not expect."""
+
+    def __init__(self, name: str, main: Callable[[], None], crashed: Crashed) -> None:
+        self._name = name
+        self._main = main
+        self._crashed = crashed
+        self._thread = threading.Thread(target=self._guarded, name=f"tenure-{name}", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def join(self, timeout: float | None = None) -> None:
+        """Wait for the thread to end, if it was started."""
+        if self._thread.is_alive() and self._thread is not threading.current_thread():
+            self._thread.join(timeout)
+
+    def _guarded(self) -> None:
+        try:
+            self._main()
+        except Exception as error:
+            log.critical("the worker's %s failed and the worker stops", self._name, exc_info=True)
+            self._crashed(error)

@@ -1,0 +1,1 @@
+from tenure.testing.conformance.basics import *  # noqa: F403

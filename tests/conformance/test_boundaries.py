@@ -1,0 +1,1 @@
+from tenure.testing.conformance.boundaries import *  # noqa: F403

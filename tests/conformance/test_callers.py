@@ -1,0 +1,1 @@
+from tenure.testing.conformance.callers import *  # noqa: F403

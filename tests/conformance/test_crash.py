@@ -1,0 +1,1 @@
+from tenure.testing.conformance.crash import *  # noqa: F403

@@ -1,0 +1,1 @@
+from tenure.testing.conformance.crowd import *  # noqa: F403

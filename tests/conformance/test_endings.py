@@ -1,0 +1,1 @@
+from tenure.testing.conformance.endings import *  # noqa: F403

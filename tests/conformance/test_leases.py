@@ -1,0 +1,1 @@
+from tenure.testing.conformance.leases import *  # noqa: F403

@@ -1,0 +1,1 @@
+from tenure.testing.conformance.lifecycle import *  # noqa: F403

@@ -1,0 +1,1 @@
+from tenure.testing.conformance.named import *  # noqa: F403

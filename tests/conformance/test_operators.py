@@ -1,0 +1,1 @@
+from tenure.testing.conformance.operators import *  # noqa: F403

@@ -1,0 +1,1 @@
+from tenure.testing.conformance.owners import *  # noqa: F403

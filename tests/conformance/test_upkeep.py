@@ -1,0 +1,1 @@
+from tenure.testing.conformance.upkeep import *  # noqa: F403

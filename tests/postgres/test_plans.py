@@ -1,0 +1,105 @@
+"""Every hot statement finds its rows by an index, on whatever statistics."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+
+import psycopg
+import pytest
+
+from tenure.store.contract import MAX_GENERATION
+from tenure.store.postgres import PostgresStore
+from tenure.store.postgres.connect import Connection
+from tenure.store.postgres.requests import lay_out
+from tenure.store.rows import ENQUEUE_COLUMNS
+from tenure.store.statements import Call
+
+TOKEN = {"job": "job", "generation": 1, "owner": "o"}
+TOKENS = [(f"job {i}", 1) for i in range(100)]
+ENDINGS = [(job, generation, "complete", "completed", False, 0, None, None, None) for job, generation in TOKENS]
+JOB = ("job", "work", "default", 0, None, 0, 1000, None, None, None, None, "{}", None, None, False)
+
+HOT = {
+    "claim": Call(
+        "claim",
+        {"owner": "o", "worker": "w", "queues": ("default", "mail"), "tasks": ("work",), "limit": 100}
+        | {"takeovers": True, "lease_ms": None, "max_generation": MAX_GENERATION},
+    ),
+    "soonest": Call("soonest", {"queues": ("default", "mail")}),
+    "renew": Call("renew", {"owner": "o", "duration_ms": None}, ("job", "generation"), TOKENS),
+    "settle": Call(
+        "settle",
+        {"owner": "o"},
+        ("job", "generation", "verb", "target", "counts", "delay_ms", "result", "reason", "failure"),
+        ENDINGS,
+    ),
+    "complete": Call("complete", {**TOKEN, "verb": "complete", "target": "completed", "result": None}),
+    "guard": Call("guard", TOKEN),
+    "explain": Call("explain", {}, ("job",), [(job,) for job, _ in TOKENS]),
+    "enqueue": Call("enqueue", {}, ENQUEUE_COLUMNS, [JOB]),
+    "met": Call("met", {}, ("id", "task", "unique_key"), [("job", "work", "key")]),
+    "find_newest": Call(
+        "find_newest", {"ids": None, "queue": None, "task": None, "state": None, "limit": 50, "after": "job 5"}
+    ),
+}
+
+FILL = """
+INSERT INTO tenure_jobs (id, task, queue, priority, run_at, lease_ms, enqueued_at, state, finished_at)
+SELECT 'x' || i, 'work', 'default', i % 3, clock_timestamp(), 30000, clock_timestamp(),
+    CASE WHEN i % 4 = 0 THEN 'available' ELSE 'completed' END, CASE WHEN i % 4 <> 0 THEN clock_timestamp() END
+FROM generate_series(1, 200000) AS i
+"""
+
+
+def nodes(plan: dict[str, object]) -> Iterator[dict[str, object]]:
+    yield plan
+    for part in plan.get("Plans", []):  # type: ignore[attr-defined]
+        yield from nodes(part)
+
+
+def assert_only_index_scans(connection: Connection, call: Call) -> None:
+    """Assert that the generic plan of a statement reaches every table through an index, and joins none wholesale."""
+    sql, values = lay_out(call, {"shift_ms": 0, "table": None})
+    connection.begin()
+    row = psycopg.RawCursor(connection).execute(f"EXPLAIN (FORMAT JSON) {sql}", values).fetchone()
+    assert row is not None
+    plan = row[0] if isinstance(row[0], list) else json.loads(row[0])
+    met = [node for top in plan for node in nodes(top["Plan"])]
+    kinds = {str(node["Node Type"]) for node in met}
+    assert not kinds & {"Seq Scan", "Hash Join", "Merge Join", "Materialize"}, f"{call.name}: {plan}"
+    for node in met:
+        if node["Node Type"] in {"Index Scan", "Index Only Scan", "Bitmap Index Scan"} and call.name != "explain":
+            assert "Index Cond" in node or node["Index Name"] == "tenure_store_pkey", f"{call.name} walks: {node}"
+
+
+@pytest.fixture(scope="module")
+def filling(migrated: str) -> Iterator[Callable[[str], object]]:
+    """Run statements on the shared database, which is emptied again at the end."""
+    with psycopg.connect(migrated, autocommit=True) as connection:
+        yield connection.execute
+        connection.execute("TRUNCATE tenure_jobs")
+        connection.execute("VACUUM ANALYZE tenure_jobs")
+
+
+def test_hot_statements_use_indexes_on_any_statistics(store: PostgresStore, filling: Callable[[str], object]) -> None:
+    stages = {
+        "empty": "VACUUM ANALYZE tenure_jobs",
+        "full, statistics from when it was empty": FILL,
+        "full": "ANALYZE tenure_jobs",
+        "emptied, statistics from when it was full": "DELETE FROM tenure_jobs",
+    }
+    with store._shared(60.0).connection() as connection:
+        for statement in stages.values():
+            filling(statement)
+            for call in HOT.values():
+                assert_only_index_scans(connection, call)
+
+
+def test_the_checks_of_the_plans_bite(store: PostgresStore) -> None:
+    with store._shared(5.0).connection() as connection:
+        connection.begin()
+        for setting in ("enable_seqscan = on", "enable_indexscan = off"):
+            connection.execute(f"SET {setting}")
+        with pytest.raises(AssertionError, match="explain"):
+            assert_only_index_scans(connection, HOT["explain"])

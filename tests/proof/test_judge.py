@@ -1,0 +1,370 @@
+"""What a run asserts and what it does not, what it must be seen to break, and what the judge must not complain of."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tenure.errors import Misuse
+from tenure.proof.history import AnyLine, Call, Calm, Row
+from tenure.proof.judge import INVARIANTS, Verdict
+from tests.proof.lines import RUN, applied, claim, ended, entry, fenced, judged, lost_claim, operated, owned, row, taken
+
+TWO_BELIEVERS = (claim(1, 0.0, deadline=35.0), claim(2, 31.0, "B", lost=1))
+
+SOUND: tuple[AnyLine, ...] = (
+    claim(1, 0.0),
+    owned("renew", 1, 10.0),
+    owned("effect", 1, 11.0),
+    fenced("raise", 1, 11.0),
+    fenced("apply", 1, 12.0),
+    claim(2, 41.0, "B", lost=1),
+    owned("renew", 1, 42.0, outcome="stale"),
+    owned("progress", 1, 42.0, outcome="stale", current=2),
+    fenced("raise", 2, 42.0, "B"),
+    fenced("apply", 1, 42.0, outcome="stale", sequence=2),
+    owned("fail", 2, 43.0, "B"),
+    claim(3, 44.0),
+    operated("release", 45.0),
+    claim(5, 46.0, "B"),
+    owned("complete", 3, 47.0, outcome="stale"),
+    owned("step", 5, 47.0, "B", key="charge", result="a"),
+    owned("step", 5, 48.0, "B", "already", key="charge", result="a"),
+    owned("complete", 5, 49.0, "B", result="r"),
+    owned("complete", 5, 50.0, "B", "already", result="r"),
+    applied("raise", 1, at=11.2),
+    applied("apply", 1, 1, at=12.2, before=0, after=1),
+    applied("raise", 2, at=42.2),
+    Calm(at=45.0, within=10.0),
+    row("completed", 5, at=60.0, attempts=1, max_attempts=3, takeovers=1, max_takeovers=3, result="r"),
+)
+
+
+def test_a_sound_history_is_good() -> None:
+    judgement = judged(*SOUND)
+    assert judgement.violations == []
+    silent = {result.invariant for result in judgement.results if result.verdict is Verdict.UNASSERTED}
+    assert silent == {"I9", "I18"}
+    assert judgement.counts == {
+        "calls": 19,
+        "claims": 4,
+        "takeovers": 1,
+        "completions": 1,
+        "writes applied": 1,
+        "refused as stale": 4,
+        "answers lost": 0,
+        "faults": 0,
+    }
+
+
+def test_the_gap_from_a_gate_to_its_write_is_told() -> None:
+    judgement = judged(
+        claim(1, 0.0),
+        owned("effect", 1, 1.0, sequence=1, deadline=28.0),
+        owned("effect", 1, 2.0, sequence=2, deadline=28.0),
+        fenced("apply", 1, 1.25),
+        fenced("apply", 1, 40.0, outcome="stale", sequence=2),
+        applied("apply", 1, 1),
+        applied("raise", 2),
+    )
+    assert judgement.violations == []
+    [note] = judgement.notes
+    assert note.startswith("from a gate to its write it took 38.000 s at most; after the deadline of its gate 1 write")
+    assert note.endswith("went out: 1 refused, 0 applied before anybody newer had asked for the job")
+
+
+@pytest.mark.parametrize(("newer", "applied_first"), [((), 1), ((claim(2, 30.0, lost=1),), 0)])
+def test_a_late_write_that_was_applied_is_told_by_who_had_asked(newer: tuple[Call, ...], applied_first: int) -> None:
+    judgement = judged(
+        claim(1, 0.0),
+        *newer,
+        owned("effect", 1, 1.0, sequence=1, deadline=28.0),
+        fenced("apply", 1, 40.0),
+        applied("apply", 1, 1),
+    )
+    note = next(note for note in judgement.notes if note.startswith("from a gate"))
+    assert f"0 refused, {applied_first} applied" in note
+
+
+# -- asserted or not
+
+
+@pytest.mark.parametrize(
+    ("invariant", "lines", "meta", "because"),
+    [
+        ("I5", [claim(6, 0.0), row("available", 5)], {"durable": False}, "the store's class may lose"),
+        ("I6", [claim(1, 0.0), claim(2, 1.0, "B")], {"durable": False}, "the store's class may lose"),
+        ("I7", TWO_BELIEVERS, {"clock_jumps": True}, "clocks jump"),
+        ("I13", [claim(1, 0.0), owned("renew", 1, 1.0, outcome="stale")], {"durable": False}, "may lose"),
+        ("I14", [row("available", 1, at=99.0)], {}, "the faults never stopped"),
+        ("I17", [claim(1, 0.0), owned("progress", 1, 1.0, process="a clone")], {"clones": True}, "copied"),
+        ("I18", [*RUN], {"history": "abnormal"}, "abnormal turns only"),
+        ("I18", [*RUN], {}, "the store's history is not told"),
+    ],
+)
+def test_what_a_run_cannot_show_is_not_asserted(
+    invariant: str, lines: list[AnyLine], meta: dict[str, object], because: str
+) -> None:
+    result = judged(*lines, **meta)[invariant]
+    assert result.verdict is Verdict.UNASSERTED
+    assert result.checked == 0
+    assert because in str(result.because)
+    assert result.good
+
+
+def test_an_empty_run_asserts_nothing_and_says_what_it_lacks() -> None:
+    judgement = judged()
+    assert {result.verdict for result in judgement.results} == {Verdict.UNASSERTED}
+    assert judgement["I1"].because == "the history tells of no claims"
+    assert all(result.because for result in judgement.results)
+
+
+def test_each_invariant_has_its_number_and_its_promise() -> None:
+    assert [invariant.number for invariant in INVARIANTS] == [f"I{number}" for number in range(1, 19)]
+    for invariant in INVARIANTS:
+        assert invariant.promise.endswith(".")
+        assert not re.match(r"I\d", invariant.promise)
+
+
+def test_a_run_that_must_break_an_invariant_is_good_when_it_does() -> None:
+    judgement = judged(*TWO_BELIEVERS, clock_jumps=True, must_fail=("I7",))
+    assert judgement["I7"].verdict is Verdict.MUST_FAIL
+    assert judgement.good
+    assert len(judgement["I7"].violations) == 1
+    assert judgement.violations == []
+
+
+def test_a_run_that_must_break_an_invariant_is_bad_when_it_does_not() -> None:
+    judgement = judged(*SOUND, clock_jumps=True, must_fail=("I7",))
+    assert judgement["I7"].verdict is Verdict.IDLE
+    assert not judgement.good
+    assert judgement.violations == ["I7: this run is made to break it, and nothing did"]
+
+
+def test_an_unknown_invariant_is_refused() -> None:
+    with pytest.raises(Misuse, match="must_fail names I19, no invariant"):
+        judged(must_fail=("I7", "I19"))
+
+
+# -- what may have happened is no violation
+
+FINE: dict[str, tuple[list[AnyLine], dict[str, object]]] = {
+    "a late end": ([claim(1, 0.0), owned("complete", 1, 99.0)], {}),
+    "a renewal too late, and a late end": (
+        [claim(1, 0.0), owned("renew", 1, 40.0, outcome="stale"), owned("complete", 1, 41.0)],
+        {},
+    ),
+    "answers that crossed": ([claim(2, 0.0), claim(1, 0.1, "B"), operated("release", 0.1)], {}),
+    "an end that may have been accepted": (
+        [claim(1, 0.0), owned("release", 1, 1.0, outcome="unknown"), claim(2, 2.0, "B")],
+        {},
+    ),
+    "an operator who may have come between": (
+        [claim(1, 0.0), operated("release", 1.0, outcome="unknown"), owned("progress", 1, 2.0, outcome="stale")],
+        {},
+    ),
+    "a takeover of which nobody was told": (
+        [claim(1, 0.0), lost_claim(31.0, "B"), owned("progress", 1, 32.0, outcome="stale")],
+        {},
+    ),
+    "a claim of which nobody was told, given back": (
+        [lost_claim(0.0), owned("release", 1, 2.0), claim(2, 3.0, "B")],
+        {},
+    ),
+    "a claim of which nobody was told, by the store's history": (
+        [lost_claim(0.0), lost_claim(30.0, "B"), *RUN, taken("takeover", 2, 30.2, "B", right=1)],
+        {"history": "full"},
+    ),
+    "a claim of which nobody was told, by the row": ([claim(1, 0.0), lost_claim(31.0), row("running", 2)], {}),
+    "a completion of which nobody was told, by the row": (
+        [claim(1, 0.0), owned("complete", 1, 1.0, outcome="unknown", result="r"), row("completed", 1, result="r")],
+        {},
+    ),
+    "a completion that was sent twice": (
+        [claim(1, 0.0), owned("complete", 1, 1.0, outcome="unknown"), owned("complete", 1, 2.0, outcome="already")],
+        {},
+    ),
+    "a failure that was sent twice": (
+        [
+            claim(1, 0.0),
+            owned("fail", 1, 1.0, outcome="unknown"),
+            owned("fail", 1, 2.0, outcome="already"),
+            row("available", 1, attempts=1),
+        ],
+        {},
+    ),
+    "a claim of which nobody was told, and its end neither": (
+        [
+            lost_claim(0.0),
+            owned("release", 1, 2.0, outcome="unknown"),
+            entry("release", None, 2.2, right=1),
+            row("available", 1),
+        ],
+        {"history": "abnormal"},
+    ),
+    "an end that was sent twice and never answered": (
+        [
+            claim(1, 0.0),
+            owned("release", 1, 1.0, outcome="unknown"),
+            claim(2, 2.0, "B"),
+            owned("release", 1, 40.0, outcome="unknown"),
+            entry("release", None, 1.2, right=1),
+            row("running", 2),
+        ],
+        {"history": "abnormal"},
+    ),
+    "a takeover that arrived long after it was sent": (
+        [
+            claim(1, 0.0),
+            lost_claim(31.0, "B"),
+            owned("progress", 1, 33.0),
+            *RUN,
+            taken("takeover", 2, 34.0, "B", right=1),
+        ],
+        {"history": "full"},
+    ),
+    "a failure of which nobody was told": (
+        [claim(1, 0.0), owned("fail", 1, 1.0, outcome="unknown"), row("available", 1, attempts=1)],
+        {},
+    ),
+    "a failure that never arrived": (
+        [claim(1, 0.0), owned("fail", 1, 1.0, outcome="unknown"), row("running", 1, attempts=0)],
+        {},
+    ),
+    "a pruned job": ([claim(6, 0.0), owned("complete", 6, 1.0), operated("prune", 2.0), row(None)], {}),
+    "a prune of others": (
+        [claim(6, 0.0), owned("complete", 6, 1.0), operated("prune", 2.0, job=None), row("completed", 6)],
+        {},
+    ),
+    "a prune of many, in the history": (
+        [
+            claim(1, 0.0),
+            owned("complete", 1, 1.0),
+            operated("prune", 2.0, job=None),
+            *RUN,
+            ended("complete", 1, 1.2, "completed"),
+            entry("prune", None, 2.2),
+        ],
+        {"history": "full"},
+    ),
+    "a prune of many": ([claim(6, 0.0), owned("complete", 6, 1.0), operated("prune", 2.0, job=None), row(None)], {}),
+    "an id that came back": (
+        [claim(6, 0.0), owned("complete", 6, 1.0), operated("prune", 2.0), claim(7, 3.0), owned("complete", 7, 4.0)],
+        {},
+    ),
+    "counters that began again": (
+        [claim(1, 0.0), owned("fail", 1, 1.0), operated("retry", 2.0), claim(2, 3.0), row("running", 2, attempts=0)],
+        {},
+    ),
+    "whole milliseconds": ([claim(1, 0.0, deadline=None), claim(2, 29.499, "B", lost=1)], {}),
+    "a claim that a failover lost": (
+        [claim(1, 0.0), claim(1001, 2.0, "B"), entry("enqueue", 0, -1.0, "available"), taken("claim", 1001, 2.2, "B")],
+        {"durable": False},
+    ),
+    "a renewal that a failover lost": (
+        [claim(1, 0.0), owned("renew", 1, 20.0, deadline=None), claim(1001, 31.0, "B", lost=1), *RUN],
+        {"durable": False},
+    ),
+    "a refusal by a store that had lost the claim": (
+        [claim(2, 0.0), owned("progress", 2, 1.0, outcome="stale", current=1), fenced("raise", 2, 0.8)],
+        {"durable": False},
+    ),
+    "a right that came back when a takeover was lost": (
+        [
+            claim(1, 0.0),
+            lost_claim(31.0, "B"),
+            owned("step", 1, 32.0, outcome="stale"),
+            owned("step", 1, 40.0),
+            fenced("raise", 1, 41.0),
+        ],
+        {"durable": False},
+    ),
+    "a lease cut short by a clock that jumped": (
+        [claim(1, 0.0, deadline=None), claim(2, 9.0, "B", lost=1)],
+        {"clock_jumps": True},
+    ),
+    "a renewal refused after a jump": (
+        [claim(1, 0.0), owned("renew", 1, 1.0, outcome="stale")],
+        {"clock_jumps": True},
+    ),
+    "a belief that ended with the run": (
+        [claim(1, 0.0, deadline=99.0), owned("release", 1, 20.0, outcome="unknown"), claim(2, 31.0, "B", lost=1)],
+        {},
+    ),
+    "an effect on the word of a renewal under way": (
+        [claim(1, 0.0), owned("renew", 1, 20.0, answered=29.0), owned("effect", 1, 28.5, deadline=48.0)],
+        {},
+    ),
+    "a belief on a slow clock": ([claim(1, 0.0), owned("effect", 1, 29.0, deadline=33.0)], {"clock_jumps": True}),
+    "a gate that was closed": ([claim(1, 0.0), owned("effect", 1, 99.0, outcome="fail")], {}),
+    "an announcement repeated": ([applied("raise", 1), applied("apply", 1, 1), applied("raise", 1)], {}),
+    "a scope that was reset": ([applied("raise", 900), applied("reset", None), applied("raise", 1)], {}),
+    "a new owner after a seal": ([applied("seal", 1), applied("raise", 2), applied("apply", 2, 1)], {}),
+    "a write refused after a seal": (
+        [fenced("seal", 1, 1.0), fenced("apply", 1, 2.0, outcome="stale"), applied("seal", 1, at=1.2)],
+        {},
+    ),
+    "a destination without a log": ([fenced("apply", 1, 1.0), fenced("apply", 1, 2.0, outcome="stale")], {}),
+    "writes computed from nothing": ([applied("apply", 1, 1, after=1), applied("apply", 1, 2, after=2)], {}),
+    "a key that was forgotten": (
+        [applied("apply", 1, 1, key="k", at=0.0), applied("apply", 2, 1, key="k", at=61.0)],
+        {"retention": 60.0},
+    ),
+    "a repeat with the first answer": (
+        [applied("apply", 1, 1, key="k", value=[1]), applied("repeat", 2, 1, key="k", value=[1])],
+        {},
+    ),
+    "a job that is not due": (
+        [Calm(at=0.0, within=9.0), Row(job="j", state=row("available").state, at=99.0, due_in=5.0)],
+        {},
+    ),
+    "a row that was read too early": ([Calm(at=0.0, within=9.0), row("running", 1, at=8.0)], {}),
+    "a job that came back with a delay": (
+        [Calm(at=0.0, within=9.0), claim(1, 1.0), owned("retry", 1, 2.0), claim(2, 62.0), owned("complete", 2, 63.0)],
+        {},
+    ),
+    "versions of a lease, each with a holder": (
+        [claim(1, 0.0), owned("renew", 1, 1.0, version=1), owned("renew", 1, 2.0, version=2, process="a clone")],
+        {},
+    ),
+    "a poison job": (
+        [
+            claim(1, 0.0),
+            claim(2, 31.0, "B", lost=1, lease=None, deadline=None, state=row("discarded").state),
+            row("discarded", 2, takeovers=1, max_takeovers=1),
+        ],
+        {},
+    ),
+    "an end in both histories": (
+        [
+            claim(1, 0.0),
+            owned("fail", 1, 1.0),
+            *RUN,
+            ended("fail", 1, 1.2, "available", attempts=1),
+            row("available", 1, attempts=1),
+        ],
+        {"history": "full"},
+    ),
+    "the same verb of an owner and an operator": (
+        [
+            claim(1, 0.0),
+            owned("release", 1, 1.0, outcome="unknown"),
+            operated("release", 2.0),
+            entry("release", None, 1.2, right=1),
+            entry("release", None, 2.2, right=1),
+        ],
+        {"history": "abnormal"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FINE)
+def test_what_may_have_happened_is_no_violation(name: str) -> None:
+    lines, meta = FINE[name]
+    assert judged(*lines, **meta).violations == []
+
+
+def test_a_renewal_that_comes_in_at_the_gate_counts_for_the_deadline() -> None:
+    lines = [claim(1, 0.0), owned("renew", 1, 10.2), owned("effect", 1, 10.0, deadline=38.0)]
+    assert judged(*lines)["I16"].verdict == "kept"

@@ -1,0 +1,1 @@
+"""What several tests share and users do not need."""

@@ -1,0 +1,1 @@
+"""Real processes, real signals, real stores: what users of other systems suffered, and what must happen here."""

@@ -1,0 +1,120 @@
+"""A feeder on a scripted store, for the tests of what it claims and settles and of how it bears an outage."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from tenure.hold import Lease
+from tenure.protocol.job import Answer, Claimed, Claimer, Ending, Turn, Wanted
+from tenure.protocol.lifecycle import Verb
+from tenure.worker.feeder import Feeder
+from tenure.worker.keeper import Keeper
+from tenure.worker.lane import Lane
+from tenure.worker.pace import Pace
+from tenure.worker.prefetch import Prefetch
+from tenure.worker.run import Run, Runs
+from tests.worker.bench import (
+    CLAIMER,
+    VERBS,
+    Clock,
+    IdleExecutor,
+    ScriptedStore,
+    Told,
+    new_run,
+    quiet_turn,
+)
+
+
+class FeederBench:
+    """A feeder of one lane; what it claims occupies a slot until the test finishes it."""
+
+    def __init__(
+        self, *, queues: tuple[str, ...] = ("default",), slots: int = 3, request_limit: float = math.inf
+    ) -> None:
+        self.clock = Clock()
+        self.store = ScriptedStore()
+        self.told = Told()
+        self.executor = IdleExecutor(slots)
+        self.prefetch = Prefetch(
+            self.executor, refusal=lambda: self.feeder.refusal(), began=lambda _: None, clock=self.clock
+        )
+        self.lane = Lane(self.prefetch, ["work"], queues)
+        self.runs = Runs()
+        self.settled: list[tuple[Run, Ending, Answer]] = []
+        self.sent_at: list[float] = []
+        self.crashes: list[BaseException] = []
+        self.keeper = Keeper(
+            self.store, VERBS, CLAIMER.owner, on_lost=self._never_lost, emitter=self.told.emitter, clock=self.clock
+        )
+        self.feeder = Feeder(
+            self.store,
+            VERBS,
+            CLAIMER,
+            [self.lane],
+            runs=self.runs,
+            keeper=self.keeper,
+            dispatch=self._dispatch,
+            settled=lambda *settled: self.settled.append(settled),
+            emitter=self.told.emitter,
+            crashed=self.crashes.append,
+            clock=self.clock,
+            pace=Pace(request_limit),
+        )
+        self.feeder.has_bell = True
+        self.prefetch.open(self.feeder.finished)
+
+    @staticmethod
+    def _never_lost(lease: Lease, reason: str) -> None:
+        raise AssertionError(f"{lease.token} was lost: {reason}")
+
+    def _dispatch(self, batches: Sequence[tuple[Lane, list[Claimed]]], sent_at: float) -> None:
+        self.sent_at.append(sent_at)
+        for _, rows in batches:
+            for row in rows:
+                self.run(row.id, row.generation)
+
+    def run(self, job: str = "j1", generation: int = 1) -> Run:
+        """Let a run occupy a slot, or wait for one, as if it had been claimed before."""
+        run = new_run(self.clock, self.prefetch, job, generation)
+        self.runs.add([run])
+        self.keeper.add([run.lease])
+        self.prefetch.start([run])
+        return run
+
+    def finish(self, run: Run, verb: Verb = Verb.COMPLETE, **fields: Any) -> Ending:
+        """Free a run's slot and report its end."""
+        ending = Ending(run.lease.token, verb, **fields)
+        self.executor.finished(run, ending)
+        return ending
+
+    def answers(self, *turns: Turn) -> None:
+        """Answer the coming turns; each settles what it is given, and after the last there is no work."""
+        coming = list(turns)
+
+        def turn(claimer: Claimer, endings: Sequence[Ending], wanted: Sequence[Wanted], **_: bool) -> Turn:
+            settled = quiet_turn(claimer, endings, wanted)
+            if not coming or not wanted:
+                return settled
+            return Turn(settled.answers, coming[0].claimed, coming.pop(0).soonest)
+
+        self.store.script["turn"] = turn
+
+    def turns(self) -> list[tuple[list[Ending], list[Wanted]]]:
+        """The endings and wishes of every turn so far."""
+        return [(args[1], args[2]) for name, args in self.store.asked if name == "turn"]
+
+    def quiet(self) -> None:
+        """Take the first look, which finds nothing, and forget it."""
+        self.feeder.round()
+        self.store.asked.clear()
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        self.feeder.start()
+        try:
+            yield
+        finally:
+            self.feeder.stop(10.0)

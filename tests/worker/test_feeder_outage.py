@@ -1,0 +1,236 @@
+"""The feeder while the store is away: nothing that ended is lost, a lost answer leaves nothing behind, and it stops."""
+
+from __future__ import annotations
+
+import pytest
+
+from tenure.errors import OutcomeUnknown, Unavailable
+from tenure.protocol.events import Kind
+from tenure.protocol.job import Answer, Ending, Turn, Verdict
+from tenure.protocol.lease import Token
+from tenure.protocol.lifecycle import Verb
+from tenure.worker.feeder import LOOK
+from tests.support.processes import wait_for
+from tests.worker.bench import (
+    quiet_turn,
+)
+from tests.worker.feeding import FeederBench
+
+
+@pytest.fixture
+def bench() -> FeederBench:
+    return FeederBench()
+
+
+def outage(*_: object, **__: object) -> None:
+    raise Unavailable("gone")
+
+
+def lost_answer(*_: object, **__: object) -> None:
+    raise OutcomeUnknown("the answer was lost")
+
+
+# -- an outage
+
+
+def test_what_was_wanted_is_wanted_again_after_an_outage(bench: FeederBench) -> None:
+    bench.store.script["turn"] = outage
+    with pytest.raises(Unavailable):
+        bench.feeder.round()
+    bench.store.script["turn"] = quiet_turn
+    bench.feeder.round()
+    assert bench.store.names == ["turn", "turn"]
+
+
+def test_a_look_that_could_not_be_taken_is_taken_again_and_loses_no_end(bench: FeederBench) -> None:
+    bench.quiet()
+    run = bench.run()
+
+    def ended_meanwhile(_queues: object) -> None:
+        bench.finish(run)
+        raise Unavailable("gone")
+
+    bench.store.script["soonest"] = ended_meanwhile
+    bench.clock.advance(LOOK)
+    with pytest.raises(Unavailable):
+        bench.feeder.round()
+    bench.feeder.round()
+    assert bench.store.names == ["soonest", "turn"]
+    assert [settled for settled, _, _ in bench.settled] == [run]
+    assert bench.turns()[0][1][0].takeovers
+
+
+def test_ends_wait_for_the_store_to_come_back_in_their_order(bench: FeederBench) -> None:
+    first, second = bench.run("first"), bench.run("second")
+    endings = [bench.finish(first), bench.finish(second)]
+    bench.store.script["turn"] = outage
+    with pytest.raises(Unavailable):
+        bench.feeder.round()
+    assert bench.settled == []
+    assert len(bench.keeper.held()) == 2
+    third = bench.finish(bench.run("third"))
+    bench.store.script["turn"] = quiet_turn
+    bench.feeder.round()
+    assert [ending for _, ending, _ in bench.settled] == [*endings, third]
+
+
+def test_b04_an_outage_is_told_once_and_work_goes_on_after_it(bench: FeederBench) -> None:
+    bench.store.script["turn"] = outage
+    with bench.running():
+        wait_for(lambda: bench.store.closed >= 2, 10.0, "two attempts, each over a new connection")
+        seen = bench.feeder.last_round
+        bench.clock.advance(1)
+        bench.store.script["turn"] = quiet_turn
+        wait_for(lambda: bench.feeder.last_round > seen, 10.0, "a round that succeeds")
+    assert bench.told.kinds == [Kind.STORE_LOST, Kind.STORE_BACK]
+    assert bench.crashes == []
+
+
+def test_b04_a_failed_round_is_no_sign_of_life(bench: FeederBench) -> None:
+    bench.store.script["turn"] = outage
+    before = bench.feeder.last_round
+    bench.clock.advance(1)
+    with bench.running():
+        wait_for(lambda: bench.store.closed >= 2, 10.0, "two attempts")
+        assert bench.feeder.last_round == before
+
+
+def test_r28_after_a_lost_answer_it_gives_back_what_it_does_not_know_of(bench: FeederBench) -> None:
+    known = bench.run("known", generation=4)
+    bench.store.script["turn"] = lost_answer
+    with pytest.raises(OutcomeUnknown):
+        bench.feeder.round()
+    bench.store.asked.clear()
+    bench.store.script["turn"] = quiet_turn
+    bench.store.script["held"] = [known.lease.token, Token("claimed unheard", 7)]
+    bench.feeder.round()
+    assert bench.store.names == ["held", "turn"]
+    [(endings, _)] = bench.turns()
+    assert [(ending.token, ending.verb) for ending in endings] == [(Token("claimed unheard", 7), Verb.RELEASE)]
+
+
+def test_r28_another_generation_of_a_known_job_is_given_back_too(bench: FeederBench) -> None:
+    bench.run("j1", generation=1)
+    bench.store.script["turn"] = lost_answer
+    with pytest.raises(OutcomeUnknown):
+        bench.feeder.round()
+    bench.store.script["turn"] = quiet_turn
+    bench.store.script["held"] = [Token("j1", 2)]
+    bench.feeder.round()
+    endings, _ = bench.turns()[-1]
+    assert [ending.token for ending in endings] == [Token("j1", 2)]
+
+
+def test_r28_it_asks_until_it_was_told_what_it_holds(bench: FeederBench) -> None:
+    bench.store.script["turn"] = lost_answer
+    bench.store.script["held"] = Unavailable("gone")
+    for raised in (OutcomeUnknown, Unavailable):
+        with pytest.raises(raised):
+            bench.feeder.round()
+    bench.store.script |= {"turn": quiet_turn, "held": []}
+    bench.feeder.round()
+    bench.feeder.ring()
+    bench.feeder.round()
+    assert bench.store.names == ["turn", "held", "held", "turn", "turn"]
+
+
+def test_ends_whose_answer_was_lost_are_repeated(bench: FeederBench) -> None:
+    ending = bench.finish(bench.run())
+    bench.store.script["turn"] = lost_answer
+    with pytest.raises(OutcomeUnknown):
+        bench.feeder.round()
+    bench.store.script["turn"] = quiet_turn
+    bench.feeder.round()
+    assert [endings for endings, _ in bench.turns()] == [[ending], [ending]]
+
+
+def test_an_outage_that_did_nothing_leaves_no_doubt(bench: FeederBench) -> None:
+    bench.store.script["turn"] = outage
+    with pytest.raises(Unavailable):
+        bench.feeder.round()
+    bench.store.script["turn"] = quiet_turn
+    bench.feeder.round()
+    assert "held" not in bench.store.names
+
+
+# -- the end
+
+
+def test_stopping_waits_for_what_is_settled(bench: FeederBench) -> None:
+    run = bench.run()
+    bench.feeder.start()
+    bench.finish(run)
+    assert bench.feeder.stop(10.0)
+    assert [settled for settled, _, _ in bench.settled] == [run]
+
+
+def test_stopping_does_not_wait_for_a_store_that_is_away(bench: FeederBench) -> None:
+    run = bench.run()
+    bench.store.script["turn"] = outage
+    bench.feeder.start()
+    bench.finish(run)
+    assert not bench.feeder.stop(10.0)
+    assert bench.settled == []
+
+
+def test_an_unexpected_error_ends_the_worker_loudly(bench: FeederBench) -> None:
+    bench.store.script["turn"] = ZeroDivisionError("a fault in a store")
+    with bench.running():
+        wait_for(lambda: bench.crashes, 10.0, "the crash to be told")
+    [crash] = bench.crashes
+    assert isinstance(crash, ZeroDivisionError)
+
+
+# -- one job that somebody else has locked
+
+
+def test_one_locked_job_holds_up_no_other(bench: FeederBench) -> None:
+    """A handler that left the transaction of its guard open: its own end waits, those of others do not."""
+    bench.quiet()
+    locked, fine = bench.run("locked"), bench.run("fine")
+    seen: list[bool] = []
+    free = False
+
+    def turn(_claimer: object, endings: list[Ending], _wanted: object, *, careful: bool = False) -> Turn:
+        seen.append(careful)
+        if not careful and not free:
+            raise Unavailable("the request took longer than its timeout")
+        verdicts = [Verdict.DONE if free or ending.token.job != "locked" else Verdict.BUSY for ending in endings]
+        return Turn([Answer(ending.token, verdict) for ending, verdict in zip(endings, verdicts, strict=True)], [])
+
+    bench.store.script["turn"] = turn
+    bench.finish(locked)
+    bench.finish(fine)
+    with pytest.raises(Unavailable):
+        bench.feeder.round()
+    bench.feeder.round()
+    assert [run for run, _, _ in bench.settled] == [fine]
+    late = bench.run("late")
+    bench.finish(late)
+    bench.feeder.round()
+    assert [run for run, _, _ in bench.settled] == [fine, late]
+    assert [len(endings) for endings, _ in bench.turns()] == [2, 2, 1]
+    free = True
+    bench.clock.advance(1.0)
+    bench.feeder.round()
+    assert [run for run, _, _ in bench.settled] == [fine, late, locked]
+    bench.finish(bench.run("after"))
+    bench.feeder.round()
+    assert seen == [False, True, True, True, False]
+
+
+def test_a_locked_job_is_asked_for_once_more_at_the_end(bench: FeederBench) -> None:
+    bench.quiet()
+    run = bench.run("locked")
+    asked = []
+
+    def turn(_claimer: object, endings: list[Ending], _wanted: object, **_: bool) -> Turn:
+        asked.append(len(endings))
+        return Turn([Answer(ending.token, Verdict.BUSY) for ending in endings], [])
+
+    bench.store.script["turn"] = turn
+    with bench.running():
+        bench.finish(run)
+        wait_for(lambda: asked, 10.0, "the run to be settled")
+    assert len(asked) >= 2
+    assert bench.settled == []
