@@ -227,6 +227,22 @@ WORKER = (
         ("tests/worker/test_process.py", "-k", "b20"),
     ),
     Mutant(
+        "process: died while idle, told of the next run",
+        "a run whose handler was not called has not failed",
+        "worker/slot.py",
+        "        if process.served and not begun:\n",
+        "        if False:\n",
+        ("tests/worker/test_process.py", "-k", "as_it_gets_a_run"),
+    ),
+    Mutant(
+        "process: a run whose program crashes it begins for ever",
+        "what a program does to a fresh process is a failed attempt (B13)",
+        "worker/slot.py",
+        "        if process.served and not begun:\n",
+        "        if not begun:\n",
+        ("tests/worker/test_process.py", "-k", "dies_before_its_first"),
+    ),
+    Mutant(
         "worker: warden not told of a beginning",
         "a time limit is watched from where it begins (R22)",
         "worker/worker.py",

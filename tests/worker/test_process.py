@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from tenure import App, Filter, State, Task
+from tenure.worker import spawn
+from tenure.worker.spawn import Spawned
 from tenure.worker.worker import Worker
 from tests.support.processes import wait_for
 from tests.worker import process_tasks as tasks
@@ -83,6 +85,32 @@ def test_a_process_that_died_while_idle_is_replaced(app: App, start: Start) -> N
     wait_for(lambda: gone(first), PATIENCE, "the idle process to be gone")
     record = over(app, tasks.pid.enqueue().id)
     assert (record.state, record.attempts) == (State.COMPLETED, 0)
+
+
+def test_a_process_that_dies_as_it_gets_a_run_is_replaced_too(
+    app: App, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start()
+    first = result(app, tasks.pid.enqueue().id)
+    monkeypatch.setattr(Spawned, "idle", lambda _: True)  # as it looks until the kernel has closed what it had open
+    os.kill(first, signal.SIGKILL)
+    wait_for(lambda: gone(first), PATIENCE, "the idle process to be gone")
+    record = over(app, tasks.pid.enqueue().id)
+    assert (record.state, record.attempts) == (State.COMPLETED, 0)
+
+
+def test_b13_a_process_that_dies_before_its_first_run_begins_is_a_failed_attempt(
+    app: App, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start()
+    monkeypatch.setattr(spawn, "_PROGRAM", "import os; os._exit(3)")
+    record = waits(app, tasks.pid.enqueue().id)
+    assert record.attempts == 1
+    assert record.failure is not None
+    assert (record.failure.type, record.failure.message) == (
+        "ProcessDied",
+        "its process ended by itself with exit status 3",
+    )
 
 
 def test_an_idle_process_is_ended_in_an_orderly_way(app: App, start: Start, tmp_path: Path) -> None:

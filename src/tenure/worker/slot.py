@@ -64,20 +64,27 @@ class Slot:
         return 0 if process is None else process.reap()
 
     def _converse(self, process: Spawned, run: Run) -> Ending | None:
+        begun = False
         run.lease.observe(process.end.put)
         try:
             process.send(Begin(self._places[run.task.name], run.claimed, run.lease.owner, self._app.address))
             while (message := process.receive()) is not None:
                 if isinstance(message, Ended):
+                    process.served = True
                     return message.ending
                 if isinstance(message, Begun):
+                    begun = True
                     run.begins()
                     continue
                 process.send(self._answer(run, message))
         finally:
             run.lease.observe(None)
         status = self._drop()
-        return run.obeyed() if run.stop is not None else run.raised(ProcessDied(_death(status)))
+        if run.stop is not None:
+            return run.obeyed()
+        if process.served and not begun:
+            return self.outcome(run)  # what had ended it was nothing of this run, whose handler was not called
+        return run.raised(ProcessDied(_death(status)))
 
     def _answer(self, run: Run, question: Question) -> Told:
         try:

@@ -41,6 +41,7 @@ class Spawned:
         finally:
             theirs.close()
             os.close(memory)
+        self.served = False  # whether a run has ended in it
         self._socket = ours
         self._channel = Channel(ours.fileno(), from_child)
         self._lock = threading.Lock()
