@@ -13,7 +13,7 @@ CHECKED := src tests $(wildcard examples bench spec) docs/conf.py docs/draw.py
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check format example example-payments mutants model simulate simulate-long bench docs clean
+.PHONY: help demo test check format example example-payments browser mutants model simulate simulate-long bench docs clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -42,6 +42,9 @@ example: $(VENV)/.dev ## run the example program, on SQLite and on PostgreSQL
 example-payments: $(VENV)/.dev ## have 500 invoices paid under attack, with the fence and without
 	$(PY) examples/payments/run.py
 	$(PY) examples/payments/run.py --no-fence
+
+browser: $(VENV)/.dev ## open reports of `tenure prove` in a headless browser; needs Chromium
+	$(PY) -m tests.browser
 
 mutants: $(VENV)/.dev $(VENV)/.mariadb ## break each guard in turn and see that a test notices
 	$(PY) -m tests.mutants
