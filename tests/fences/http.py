@@ -181,7 +181,7 @@ class PostgresValues:
             self.service.create(connection)
             connection.execute("CREATE TABLE IF NOT EXISTS things (scope TEXT PRIMARY KEY, value TEXT NOT NULL)")
             connection.execute("CREATE TABLE IF NOT EXISTS log (line SERIAL PRIMARY KEY, scope TEXT, value TEXT)")
-            connection.execute("TRUNCATE things, log, tenure_fences, tenure_http_responses")
+            connection.execute("TRUNCATE things, log, tenure_fences, tenure_fence_resets, tenure_http_responses")
 
     async def put(self, connection: Any, scope: str, value: str) -> None:
         await connection.execute(

@@ -36,16 +36,12 @@ def flask_app(values: SQLiteValues) -> Any:
     return app
 
 
-def django_app(values: SQLiteValues) -> Any:
-    import django
-    from django.conf import settings
-    from django.core.wsgi import get_wsgi_application
+def django_view(values: SQLiteValues, using: str = "default") -> Any:
     from django.http import HttpRequest, JsonResponse
-    from django.urls import path
 
     from tenure.fences.http.django import fenced
 
-    @fenced(values.service, scope=lambda request: request.GET["scope"])
+    @fenced(values.service, using=using, scope=lambda request: request.GET["scope"])
     def write(request: HttpRequest, call: Call) -> JsonResponse:
         value = json.loads(request.body)["value"]
         with call.connection.cursor() as cursor:
@@ -54,8 +50,17 @@ def django_app(values: SQLiteValues) -> Any:
             {"value": value}, status=FAILED if value == "fail" else 201, headers={"Location": "/values"}
         )
 
+    return write
+
+
+def django_app(values: SQLiteValues) -> Any:
+    import django
+    from django.conf import settings
+    from django.core.wsgi import get_wsgi_application
+    from django.urls import path
+
     urls = ModuleType("urls")
-    urls.urlpatterns = [path("values", write)]  # type: ignore[attr-defined]  # what Django looks for
+    urls.urlpatterns = [path("values", django_view(values))]  # type: ignore[attr-defined]  # what Django looks for
     database = {"ENGINE": "django.db.backends.sqlite3", "NAME": values.file}
     settings.configure(
         ALLOWED_HOSTS=["127.0.0.1"],

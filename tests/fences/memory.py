@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from tenure import Misuse, Token
-from tenure.fences.rule import Bid, Mark, announcement, judge, writing
+from tenure import Token
+from tenure.fences.rule import Bid, Mark, announcement, check_reason, judge, writing
 from tenure.testing.fences import Destination
 
 
@@ -41,8 +41,7 @@ class MemoryDestination:
         self.values.pop(scope, None)
 
     def reset(self, scope: str, reason: str) -> None:
-        if not reason:
-            raise Misuse("a reset needs a reason")
+        check_reason(reason)
         with self.lock:
             self.marks.pop(scope, None)
             self.reasons.setdefault(scope, []).append(reason)

@@ -2,22 +2,28 @@
 
 import hashlib
 import threading
-import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+ALONE = 4
+"""Writes of one object that a fence tries one after the other, before it tries several at once."""
+
+PATIENCE = 20.0
+
 
 @dataclass
 class Careless:
-    """What it heeds, how long after looking it writes, and whether it says that it cannot do one of the conditions."""
+    """What it heeds, whether it looks first and writes later, and which of the conditions it says that it cannot do."""
 
     heeds: frozenset[str] = frozenset({"If-None-Match", "If-Match"})
-    gap: float = 0.0
+    later: bool = False
     cannot: str = ""
     objects: dict[str, bytes] = field(default_factory=dict)
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    looks: Counter[str] = field(default_factory=Counter)
+    lock: threading.Condition = field(default_factory=threading.Condition)
 
     def etag(self, key: str) -> str | None:
         body = self.objects.get(key)
@@ -29,18 +35,16 @@ class Careless:
         return not (match and "If-Match" in self.heeds and match != self.etag(key))
 
     def write(self, key: str, body: bytes, none_match: str | None, match: str | None) -> bool:
-        """Look and write, in one step when there is no gap."""
-        if self.gap == 0.0:
-            with self.lock:
-                passes = self.passes(key, none_match, match)
-                if passes:
-                    self.objects[key] = body
-                return passes
-        passes = self.passes(key, none_match, match)
-        time.sleep(self.gap)
-        if passes:
-            self.objects[key] = body
-        return passes
+        """Look and write in one step; or write later, the first of several at once when the second has looked, too."""
+        with self.lock:
+            passes = self.passes(key, none_match, match)
+            self.looks[key] += 1
+            self.lock.notify_all()
+            if self.later and self.looks[key] == ALONE + 1:
+                self.lock.wait_for(lambda: self.looks[key] > ALONE + 1, PATIENCE)
+            if passes:
+                self.objects[key] = body
+            return passes
 
 
 class Handler(BaseHTTPRequestHandler):

@@ -45,5 +45,5 @@ def swept(destination: S3Destination, count: int) -> None:
         removed += destination.fence.sweep(0.0)
         return removed >= count
 
-    wait_for(sweep, 5.0, "the objects to go")
+    wait_for(sweep, 30.0, "the objects to go")
     assert removed == count

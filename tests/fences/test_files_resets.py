@@ -6,19 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tenure import Misuse, Token
+from tenure import Misuse
 from tenure.fences.files import OWN_FOLDER, FileFence
 from tenure.fences.rule import Mark
-
-SEVEN = Token("job-1", 7)
-SCOPE = "page"
-
-
-@pytest.fixture
-def fence(tmp_path: Path) -> FileFence:
-    fence = FileFence(tmp_path)
-    fence.write("page", b"old", SEVEN, scope=SCOPE)
-    return fence
+from tests.fences.files_fixtures import *  # noqa: F403 -- pytest finds fixtures by name
+from tests.fences.files_fixtures import SCOPE, SEVEN
 
 
 def test_a_reset_that_was_cut_off_hides_no_other(tmp_path: Path, fence: FileFence) -> None:

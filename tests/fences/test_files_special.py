@@ -20,20 +20,8 @@ from tenure.fences.files import OWN_FOLDER, FileFence
 from tenure.fences.files.disk import digest, file_name
 from tenure.fences.rule import LEAP, Mark
 from tenure.protocol.lease import Effect
-
-SIX, SEVEN, EIGHT = (Token("job-1", generation) for generation in (6, 7, 8))
-SCOPE = "page"
-
-
-@pytest.fixture
-def fence(tmp_path: Path) -> FileFence:
-    fence = FileFence(tmp_path)
-    fence.write("page", b"old", SEVEN, scope=SCOPE)
-    return fence
-
-
-def page(tmp_path: Path) -> bytes:
-    return (tmp_path / "page").read_bytes()
+from tests.fences.files_fixtures import *  # noqa: F403 -- pytest finds fixtures by name
+from tests.fences.files_fixtures import EIGHT, SCOPE, SEVEN, SIX, page
 
 
 def asides(tmp_path: Path) -> list[Path]:

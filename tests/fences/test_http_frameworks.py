@@ -91,10 +91,14 @@ class Service:
     def send(self, headers: dict[str, str] | list[tuple[str, str]], body: bytes = b'{"value": "a"}') -> Answer:
         return self.ask("PUT", self.target, headers, body)
 
-    def ask(self, method: str, target: str, headers: Any = (), body: bytes = b"") -> Answer:
+    def send_in_chunks(self, headers: dict[str, str], *chunks: bytes) -> Answer:
+        body = b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in (*chunks, b""))
+        return self.ask("PUT", self.target, headers, body, "Transfer-Encoding: chunked")
+
+    def ask(self, method: str, target: str, headers: Any = (), body: bytes = b"", length: str = "") -> Answer:
         pairs = headers.items() if isinstance(headers, dict) else headers
         lines = [f"{method} {target} HTTP/1.1", "Host: 127.0.0.1", "Connection: close"]
-        lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
+        lines += ["Content-Type: application/json", length or f"Content-Length: {len(body)}"]
         lines += [f"{name}: {value}" for name, value in pairs]
         with socket.create_connection(("127.0.0.1", self.port), 30) as connection:
             connection.sendall("\r\n".join([*lines, "", ""]).encode("latin-1") + body)
@@ -275,6 +279,16 @@ def test_a_request_that_is_too_large_is_refused(service: Service) -> None:
     refused = service.send(fields(7, 1), body)
     assert (refused.status, refused.problem) == (413, "request-too-large")
     assert service.values.written() == []
+
+
+@pytest.mark.parametrize("service", ["starlette", "fastapi", "fastapi by hand", "flask"], indirect=True)
+def test_a_request_in_chunks_is_the_same_request(service: Service) -> None:
+    """The server under Django takes none."""
+    first = service.send_in_chunks(fields(7, 1), b'{"val', b'ue": "a"}')
+    assert (first.status, first.json) == (201, {"value": "a"})
+    again = service.send(fields(7, 1))
+    assert (again.status, again.fields("idempotency-replayed")) == (201, ["true"])
+    assert service.values.written() == ["a"]
 
 
 def test_r32_the_fence_is_raised_by_put_and_told_by_get(service: Service) -> None:

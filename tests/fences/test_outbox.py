@@ -159,7 +159,7 @@ def test_a_second_message_with_the_same_key_is_not_stored(shop: App) -> None:
     with transaction(shop) as connection:
         assert outbox.send(connection, "order-7:receipt", at_most, to="a").created
     with transaction(shop) as connection:
-        assert outbox.send(connection, "order-7:receipt", at_most, to="b") == Enqueued("order-7:receipt", created=False)
+        assert outbox.send(connection, "order-7:receipt", at_most, to="a") == Enqueued("order-7:receipt", created=False)
         assert outbox.send(connection, "order-7:invoice", at_most, to="b").created
     assert {message.id: message.arguments for message in messages(shop)} == {
         "order-7:receipt": '{"to":"a"}',

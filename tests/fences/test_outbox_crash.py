@@ -64,6 +64,7 @@ class Play:
         self.app = App(address)
         self.address = address
         self.journal = Journal(folder)
+        self.still: set[str] = set()
         self.processes = processes
         self.app.store.migrate()
         program.app.use_store(address)
@@ -83,14 +84,13 @@ class Play:
     def missing(self) -> set[str]:
         return {*CELLS} - {line["cell"] for line in self.journal.find("reached")}
 
-    def await_points(self) -> None:
-        """Wait until every worker has come to its point, and stop those that wait there."""
-        try:
-            wait_for(lambda: not self.missing(), PATIENCE, "every worker to come to its point")
-        except AssertionError as late:
-            raise AssertionError(f"{self.missing()}: {self.victims.stderr.read_text()[-3000:]}") from late
+    def at_points(self) -> bool:
+        """Tell whether every worker has come to its point; stop those that wait there, at once: their leases go on."""
+        missing = self.missing()
         for cell in FROZEN:
-            wait_for(partial(self.stands_still, cell), PATIENCE, f"{cell} to stand still")
+            if cell not in self.still | missing and self.stands_still(cell):
+                self.still.add(cell)
+        return not missing and len(self.still) == len(FROZEN)
 
     def stands_still(self, cell: str) -> bool:
         """Stop a worker, and not in the middle of a transaction: SQLite has one writer, and all others would wait."""
@@ -131,6 +131,18 @@ class Play:
         return self.app.client.get(cell)
 
 
+def await_points(plays: dict[str, Play]) -> None:
+    try:
+        wait_for(
+            lambda: {play.at_points() for play in plays.values()} == {True},
+            PATIENCE,
+            "every worker to come to its point",
+        )
+    except AssertionError as late:
+        told = {store: (play.missing(), play.victims.stderr.read_text()[-3000:]) for store, play in plays.items()}
+        raise AssertionError(told) from late
+
+
 @pytest.fixture(scope="module")
 def plays(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Play]]:
     """Play on both stores at once: most of the time is spent in waiting for leases to end."""
@@ -138,8 +150,8 @@ def plays(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Play]]
     with Postgres.start("18") as server, Processes(tmp_path_factory.mktemp("processes")) as processes:
         addresses = {"sqlite": f"sqlite:///{folders['sqlite']}/jobs.db", "postgres": server.create_database()}
         plays = {store: Play(addresses[store], folders[store], processes) for store in folders}
+        await_points(plays)
         for play in plays.values():
-            play.await_points()
             play.start(RESCUE, *CELLS)
         for play in plays.values():
             play.await_ends()

@@ -21,6 +21,7 @@ from tests.fences.redis import (
     ClusterDestination,
     RedisDestination,
     a_cluster,
+    cluster_client,
 )
 from tests.fences.redis_fixtures import RELEASES_HERE, SCOPE, SEVEN, A
 
@@ -51,7 +52,7 @@ def destination(request: pytest.FixtureRequest, servers: dict[str, Redis]) -> It
 
 def test_a_cluster_needs_the_tag(servers: dict[str, Redis]) -> None:
     url = servers["cluster"].url
-    with redis.RedisCluster.from_url(url) as client:
+    with cluster_client(url) as client:
         client.flushall()
         with pytest.raises(BadSettings, match="tagged=False is for a single server"):
             RedisFence(client, tagged=False)
@@ -65,7 +66,7 @@ def test_r42_every_primary_of_a_cluster_is_looked_at(servers: dict[str, Redis]) 
         async with redis.asyncio.RedisCluster.from_url(servers["cluster"].url) as client:
             return (await RedisFence(client).check_async()).weaknesses
 
-    with redis.RedisCluster.from_url(servers["cluster"].url) as client:
+    with cluster_client(servers["cluster"].url) as client:
         fence = RedisFence(client)
         assert fence.check().kind == "durable"
         client.config_set("appendfsync", "no", target_nodes="all")

@@ -143,3 +143,17 @@ def test_the_examples_of_the_page_run_as_one_program(server: Redis, client: Any,
     assert (ran.returncode, ran.stderr) == (0, "")
     assert "generation 1 is stale" in ran.stdout
     assert "durable" in ran.stdout.split()
+
+
+def test_what_keeps_answers_back_is_no_client(client: Any) -> None:
+    """A pipeline takes a script as one more command to be sent later: nothing would have been compared."""
+    waiting = redis.asyncio.Redis()
+    kept = [client.pipeline(), client.pubsub(), waiting.pipeline(), waiting.pubsub()]
+    of_clusters = (redis.cluster.ClusterPipeline, redis.asyncio.cluster.ClusterPipeline)
+    kept += [object.__new__(kind) for kind in of_clusters]  # a cluster makes them, and there is none here
+    for each in kept:
+        with pytest.raises(Misuse, match=f"a {type(each).__name__} keeps it back"):
+            RedisFence(each)
+    for other in (None, "redis://localhost"):
+        with pytest.raises(Misuse, match="needs a client of redis-py"):
+            RedisFence(other)

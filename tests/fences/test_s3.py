@@ -62,7 +62,7 @@ CARELESS = {
     "no If-None-Match": (Careless(heeds=frozenset({"If-Match"})), "there already"),
     "no If-Match": (Careless(heeds=frozenset({"If-None-Match"})), "has changed"),
     "no condition at all": (Careless(heeds=frozenset()), "there already"),
-    "looks first and writes later": (Careless(gap=0.05), "writes at once"),
+    "looks first and writes later": (Careless(later=True), "writes at once"),
     "has no If-Match": (Careless(cannot="If-Match"), "NotImplemented"),
     "has no If-None-Match": (Careless(cannot="If-None-Match"), "NotImplemented"),
 }

@@ -15,14 +15,16 @@ from tenure.testing.s3 import S3Server
 
 def test_what_was_stored_survives_kill_and_restart() -> None:
     with S3Server.start() as server:
-        client, bucket = server.client(), server.create_bucket()
-        client.put_object(Bucket=bucket, Key="note", Body=b"kept")
+        client, buckets = server.client(), [server.create_bucket() for _ in range(5)]
+        for bucket in buckets:
+            client.put_object(Bucket=bucket, Key="note", Body=b"kept")
         server.kill()
         assert not any(path.exists() for path in server._strays())
         with pytest.raises(Unavailable, match="the S3 server of .* is not running"):
             assert server.pid
         server.restart()
-        assert client.get_object(Bucket=bucket, Key="note")["Body"].read() == b"kept"
+        for bucket in buckets:
+            assert client.get_object(Bucket=bucket, Key="note")["Body"].read() == b"kept"
     assert not server.folder.exists()
 
 

@@ -7,6 +7,7 @@ from tests.mutants.mutant import Mutant
 _RULE = ("tests/fences/test_files.py",)
 _SPECIAL = ("tests/fences/test_files_special.py",)
 _PROCESSES = ("tests/fences/test_files_processes.py",)
+_LOST = ("tests/fences/test_files_lost.py",)
 
 
 def _files(name: str, guard: str, file: str, old: str, new: str, *tests: str) -> Mutant:
@@ -306,5 +307,45 @@ FENCES_FILES = (
         "            os.fsync(file.fileno())\n        sync_folder(self._own)\n        self._mark.unlink()",
         "            pass\n        self._mark.unlink()",
         *_SPECIAL,
+    ),
+    _files(
+        "its folder made anew",
+        "a fence whose marks are lost lets nothing in (R35)",
+        "fence",
+        "        if there != self._identity:",
+        "        if False:",
+        *_LOST,
+    ),
+    _files(
+        "its folder removed before the lock",
+        "a fence whose marks are lost says so (R35)",
+        "fence",
+        "        self._check_own()\n        with locked(",
+        "        with locked(",
+        *_LOST,
+    ),
+    _files(
+        "its folder made anew while one waits",
+        "a lock that went with its folder protects nothing (R35)",
+        "fence",
+        "            self._check_own()  # while this one waited, its lock may have gone with the folder\n",
+        "",
+        *_LOST,
+    ),
+    Mutant(
+        "rule: a blank reason",
+        "a reset needs a reason (R38)",
+        "fences/rule.py",
+        "or not reason.strip():",
+        "or not reason:",
+        ("tests/fences/test_memory.py",),
+    ),
+    Mutant(
+        "rule: a reason that is no text",
+        "a reason can be stored at every destination (R38)",
+        "fences/rule.py",
+        "    if _UNSTORABLE.search(reason):",
+        "    if False:",
+        ("tests/fences/test_memory.py",),
     ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.mutants.fences_bodies import BODIES
 from tests.mutants.mutant import Mutant
 
 _T = "tests/fences/test_http_"
@@ -16,14 +17,6 @@ def _http(name: str, guard: str, file: str, old: str, new: str, *tests: str) -> 
 
 
 _FIELDS = (
-    _http(
-        "kept in another transaction",
-        "what follows a rollback of the handler's own is not committed (R31)",
-        "responses",
-        "    if not rows or _text(rows[0][1]) != asked.attempt:\n        raise Misuse(",
-        "    if False:\n        raise Misuse(",
-        _SERVICE,
-    ),
     _http(
         "a field twice", "nobody guesses which is meant (R37)", "headers", "if name in fields:", "if False:", _HEADERS
     ),
@@ -301,6 +294,14 @@ _SERVER = (
         _SERVICE,
     ),
     _http(
+        "kept in another transaction",
+        "what follows a rollback of the handler's own is not committed (R31)",
+        "responses",
+        "    if not rows or _text(rows[0][1]) != asked.attempt:\n        raise Misuse(",
+        "    if False:\n        raise Misuse(",
+        _SERVICE,
+    ),
+    _http(
         "failures kept",
         "what failed can be sent again",
         "service",
@@ -390,4 +391,4 @@ _SERVER = (
     ),
 )
 
-FENCES_HTTP = (*_FIELDS, *_CLIENT, *_SERVER)
+FENCES_HTTP = (*_FIELDS, *_CLIENT, *_SERVER, *BODIES)

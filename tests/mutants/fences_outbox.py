@@ -6,6 +6,7 @@ from tests.mutants.mutant import Mutant
 
 _HERE = ("tests/fences/test_outbox.py",)
 _REAL = ("tests/fences/test_outbox_crash.py",)
+_KEYS = ("tests/fences/test_outbox_keys.py",)
 
 
 def _outbox(name: str, guard: str, old: str, new: str, tests: tuple[str, ...] = _HERE) -> Mutant:
@@ -49,20 +50,41 @@ OUTBOX = (
     _outbox(
         "key is not the id",
         "a second message with one key is not stored (R40)",
-        'task.options(id=check_name("a message\'s key", key), connection=connection)',
+        "task.options(id=_check_key(key), connection=connection)",
         "task.options(connection=connection)",
     ),
     _outbox(
         "another task's job",
         "what has the id of another task's job is not taken for stored (R40)",
-        "    if met.task != task:",
+        "    if met.task != task.name:",
         "    if False:",
+    ),
+    _outbox(
+        "another message",
+        "a message is not taken for stored where another one has its key (R40)",
+        "    if others:",
+        "    if False:",
+        _KEYS,
+    ),
+    _outbox(
+        "compared with what a unique key stands for",
+        "a message is compared with what has its key",
+        " if met.id == key else []",
+        "",
+        _KEYS,
+    ),
+    _outbox(
+        "a key that is too long, and whose",
+        "a key that is too long is told by its step",
+        "    if joined and len(str(key)) > LONGEST:",
+        "    if False:",
+        _KEYS,
     ),
     _outbox(
         "outside the transaction",
         "a message is there exactly when its transaction commits (D1)",
-        ", connection=connection)\n\n\n# --",
-        ")\n\n\n# --",
+        "task.options(id=_check_key(key), connection=connection)",
+        "task.options(id=_check_key(key))",
     ),
     _outbox(
         "no choice made",

@@ -259,6 +259,14 @@ FENCES_REDIS = (
         "        return []",
         *_CLIENTS,
     ),
+    _python(
+        "a pipeline for a client",
+        "what keeps answers back is no client (R31)",
+        "connect",
+        "    if isinstance(client, _KEEPING_BACK):",
+        "    if False:",
+        *_CLIENTS,
+    ),
     Mutant(
         "redis: reset forgets",
         "what was put aside is kept (R38)",

@@ -13,7 +13,8 @@
 
 There is no outbox table: a message is a job of its own. It is stored in the caller's transaction, so it exists exactly
 when that commits. Its id is the key that the caller gives, so a second run of the producer meets the message of the
-first and stores nothing. A `sender` is a task that makes the choice, which nothing can spare you:
+first and stores nothing; with other arguments under that key it is refused. A `sender` is a task that makes the choice,
+which nothing can spare you:
 
 - ``at-most-once`` marks, then sends. Between the two lies a moment in which a crash loses the message: nobody knows
   whether it went out, so it is never sent again, and ends among the dead letters with that reason.
@@ -37,7 +38,7 @@ from tenure.errors import BadSettings, Misuse, OutcomeUnknown, Unavailable
 from tenure.options import Options
 from tenure.protocol.ending import Discard, Snooze
 from tenure.protocol.job import Enqueued, JobRecord
-from tenure.protocol.names import check_name
+from tenure.protocol.names import LONGEST, check_name
 from tenure.protocol.retry import Backoff, check_delay
 from tenure.task import Task
 from tenure.worker.context import Job
@@ -54,6 +55,7 @@ R = TypeVar("R")
 
 _BEGUN, _SENT = "outbox: begun", "outbox: sent"  # the names of steps
 _CHOICE = "_tenure_deliver"  # marks the function of a sender
+_SHOWN = 40  # characters of a step's name in an error
 _LATER = 5.0  # seconds after which a sender that could not mark tries again
 
 
@@ -92,13 +94,13 @@ def send(connection: object, key: str, task: Task[Q, P, R], *args: P.args, **kwa
     """Store a message in the caller's own open transaction, unless one with this key is there; raises Misuse.
 
     `key` is the message's id, such as ``job.idempotency_key("receipt")``, and `task` its sender. Without a connection
-    (None) it is stored at once, on its own. A job of another task with that id is no message: Misuse, so that the
-    transaction does not commit as if there were one.
+    (None) it is stored at once, on its own. What has that id and is another message, of another task or with other
+    arguments, is Misuse, so that the transaction does not commit as if this one were stored.
     """
     stored = _message(connection, key, task).enqueue(*args, **kwargs)
     if not stored.created:
         client = task.app.client if connection is None else task.app.joined(connection)
-        _expect_message(client.get(stored.id), task.name)
+        _expect_message(client.get(stored.id), key, task, args, kwargs)
     return stored
 
 
@@ -107,13 +109,32 @@ async def send_async(connection: object, key: str, task: Task[Q, P, R], *args: P
     stored = await _message(connection, key, task).enqueue_async(*args, **kwargs)
     if not stored.created:
         client = task.app.aclient if connection is None else task.app.ajoined(connection)
-        _expect_message(await client.get(stored.id), task.name)
+        _expect_message(await client.get(stored.id), key, task, args, kwargs)
     return stored
 
 
-def _expect_message(met: JobRecord, task: str) -> None:
-    if met.task != task:
-        raise Misuse(f"the message {met.id} for {task} is not stored: a job of task {met.task} has its id")
+def _expect_message(
+    met: JobRecord, key: str, task: Task[Any, Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    if met.task != task.name:
+        raise Misuse(f"the message {met.id} for {task.name} is not stored: a job of task {met.task} has its id")
+    # With a unique key it may be another message that waits, and one was asked for.
+    others = _differing(task, met.arguments, task.codec.encode(args, kwargs)) if met.id == key else []
+    if others:
+        raise Misuse(
+            f"the message {met.id} for {task.name} is not stored: one with this key is, and differs in"
+            f" {', '.join(map(repr, others))}. A key names one message: give another message another key, and the same"
+            " one the same arguments, such as a step has remembered"
+        )
+
+
+def _differing(task: Task[Any, Any, Any], one: str, other: str) -> list[str]:
+    """Name the arguments in which two messages differ, by value: a set may be written in any order."""
+    if one == other:
+        return []
+    first, second = task.codec.decode(one), task.codec.decode(other)
+    names = sorted(first.keys() | second.keys())
+    return [name for name in names if (name in first, first.get(name)) != (name in second, second.get(name))]
 
 
 def _message(connection: object, key: str, task: Task[Q, P, R]) -> Task[Q, P, R]:
@@ -122,7 +143,17 @@ def _message(connection: object, key: str, task: Task[Q, P, R]) -> Task[Q, P, R]
             f"task {task.name} is no sender: register it with @outbox.sender(app, deliver=…) and choose what a crash"
             " does to its messages"
         )
-    return task.options(id=check_name("a message's key", key), connection=connection)
+    return task.options(id=_check_key(key), connection=connection)
+
+
+def _check_key(key: str) -> str:
+    job, joined, step = str(key).partition(":")
+    if joined and len(str(key)) > LONGEST:
+        raise Misuse(
+            f"a message's key has at most {LONGEST} characters, and that of step {step[:_SHOWN]!r} has {len(key)},"
+            f" {len(job)} of them for the job's id: give the step, or the job, a shorter name"
+        )
+    return check_name("a message's key", key)
 
 
 # -- what a sender does in a run

@@ -16,6 +16,7 @@ whose tokens the scope counts (R36), or one that leaps so far beyond the mark th
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from tenure.errors import BadToken, Misuse, OutOfSequence, StaleToken
@@ -28,6 +29,8 @@ LEAP = 1000 * FLOOR_STEP
 
 MAX_SEQUENCE = MAX_GENERATION
 """The largest sequence: 15 digits, for the same reason as the largest generation."""
+
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +108,13 @@ def judge(mark: Mark | None, bid: Bid, *, leap: int = LEAP) -> Mark:
 
 
 def check_reason(reason: object) -> str:
-    """Return the reason of a reset, which says something; raises Misuse."""
+    """Return the reason of a reset, which says something and can be stored everywhere; raises Misuse."""
     if not isinstance(reason, str) or not reason.strip():
         raise Misuse("a reset needs a reason, which is kept with the mark that was put aside (R38)")
+    if _UNSTORABLE.search(reason):
+        raise Misuse(
+            "the reason of a reset holds a NUL or half a surrogate pair, which is no text; nothing was changed"
+        )
     return reason
 
 

@@ -9,7 +9,7 @@ place.
 What does not: it is one file a write. A process that is stopped during the few milliseconds in which it holds the lock
 keeps the next owner out until it goes on or is killed; waiting is bounded, and the error names it. Whoever has the old
 file open goes on reading it. Programs that write without the fence are not seen by it. A restored backup of the folder
-brings its old marks back.
+brings its old marks back, and whoever removes `.tenure-fence` removes them; a fence in use notices and refuses.
 
 To be configured: a folder on a local file system, with no other mounted inside, where all writers run as one user.
 """

@@ -6,6 +6,7 @@ import fcntl
 import hashlib
 import os
 import re
+import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -16,6 +17,7 @@ from tenure.store.mounts import network_mount
 
 _LONGEST_NAME = 150
 _QUOTED = re.compile(rb"[^a-z0-9_-]")
+_IDENTITY = "+identity"  # no scope has files of this name: a plus sign is quoted
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.001, 0.03
 
 
@@ -28,6 +30,34 @@ def file_name(scope: str) -> str:
 def digest(scope: str) -> str:
     """Return a short name for a scope in which no dot stands."""
     return hashlib.sha256(scope.encode()).hexdigest()[:32]
+
+
+def identify(folder: Path, patience: float) -> bytes:
+    """Return what tells a folder from one that is made anew under its name, and give it one where it has none."""
+    if there := identity(folder):
+        return there
+    with locked(folder / f"{_IDENTITY}.lock", patience):
+        if not identity(folder):
+            replace_file(folder / _IDENTITY, folder / f"{_IDENTITY}.new", secrets.token_hex(16).encode())
+            sync_folder(folder)
+        return identity(folder)
+
+
+def identity(folder: Path) -> bytes:
+    """Return the identity of a folder, nothing where there is none."""
+    try:
+        return (folder / _IDENTITY).read_bytes()
+    except FileNotFoundError:
+        return b""
+
+
+def replace_file(path: Path, aside: Path, data: bytes) -> None:
+    """Replace a file by `data`, written aside and synced first."""
+    with aside.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    aside.replace(path)
 
 
 def sync_folder(folder: Path) -> None:

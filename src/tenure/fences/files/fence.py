@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from tenure.errors import BadSettings, BadToken, Misuse, OutcomeUnknown, Refused, Unavailable
-from tenure.fences.files.disk import digest, failing_as, locked, refuse_network_folder, sync_folder
+from tenure.fences.files.disk import digest, failing_as, identify, identity, locked, refuse_network_folder, sync_folder
 from tenure.fences.files.marks import Files, Step
 from tenure.fences.rule import LEAP, Bid, Mark, Reset, announcement, check_reason, judge, writing
 from tenure.protocol.lease import Token
@@ -46,6 +46,7 @@ class FileFence:
         refuse_network_folder(self._folder)
         with failing_as(Unavailable, "a fence needs a folder of its own there"):
             self._asides.mkdir(parents=True, exist_ok=True)
+            self._identity = identify(self._own, patience)
             sync_folder(self._own)
             sync_folder(self._folder)
 
@@ -92,6 +93,7 @@ class FileFence:
         A token that is stale already is refused before the block, any other at its end; see `write`.
         """
         bid = writing(token, scope, sequence)
+        self._check_own()
         target = self._target(path)
         self._refuse_early(bid)
         aside = self._asides / f"{digest(bid.scope)}.{bid.generation}.{bid.sequence}.{secrets.token_hex(8)}"
@@ -105,6 +107,7 @@ class FileFence:
 
     def current(self, scope: str) -> Mark | None:
         """Return the mark of a scope, None where nothing was announced or written."""
+        self._check_own()
         record = self._files(scope).load()
         return None if record is None else record.mark
 
@@ -122,6 +125,7 @@ class FileFence:
 
     def resets(self, scope: str) -> list[Reset]:
         """List the marks of a scope that were put aside, oldest first."""
+        self._check_own()
         return self._files(scope).resets()
 
     def _target(self, path: StrPath) -> Path:
@@ -161,6 +165,7 @@ class FileFence:
                 os.fchmod(descriptor, stat.S_IMODE(there))
             yield file
             self._step("written")
+            self._check_own()
             with failing_as(Unavailable, f"{target} is as it was, and cannot be written"):
                 file.close()
                 os.fsync(kept.fileno())
@@ -198,9 +203,22 @@ class FileFence:
     @contextmanager
     def _locked(self, scope: str) -> Iterator[Files]:
         files = self._files(scope)
+        self._check_own()
         with locked(files.lock, self._patience):
             self._step("locked")
+            self._check_own()  # while this one waited, its lock may have gone with the folder
             yield files
+
+    def _check_own(self) -> None:
+        """Raise BadToken when the marks are gone: a fence that has forgotten them would let older tokens in (R35)."""
+        with failing_as(Unavailable, "nothing was changed"):
+            there = identity(self._own)
+        if there != self._identity:
+            raise BadToken(
+                f"{self._own} was {'made anew' if there else 'removed'} while this fence was in use, and its marks are"
+                " lost: nobody can tell which generation is in force, and nothing was changed. Stop whoever may still"
+                f" write below {self._folder}, then start again: a new FileFence begins without marks"
+            )
 
 
 def _mode(path: Path) -> int:

@@ -7,7 +7,7 @@
 | `fence`           | `HTTPFence`, which raises the fence of a service                                         |
 | `service`         | `FencedService`: fence, stored answer and effect in one transaction of the service's own |
 | `starlette`, `flask`, `django` | decorators that do so for an endpoint                                       |
-| `asgi`, `wsgi`    | `FenceResource`, where a service has its fences raised                                   |
+| `asgi`, `wsgi`    | `FenceResource`, where a service has its fences raised; `BoundedBody` for ASGI           |
 | `middleware`      | what only checks, then acts, and says so                                                 |
 | `headers`, `problems` | what goes over the wire                                                              |
 

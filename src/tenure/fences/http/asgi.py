@@ -1,6 +1,7 @@
-"""ASGI forms, for Starlette, FastAPI and any other: the fence resource, and a middleware that checks, then acts.
+"""ASGI forms, for Starlette, FastAPI and any other: the fence resource, and a bound for bodies.
 
     app.mount("/fences", FenceResource(service, engine.begin))
+    app.add_middleware(BoundedBody, largest=service.largest)
 
 `begin` may open asynchronous transactions or blocking ones; these run in threads. Nothing here imports a framework.
 """
@@ -11,8 +12,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
+from tenure.fences.http.bodies import Body
 from tenure.fences.http.messages import Answer, RequestFacts
-from tenure.fences.http.problems import REFUSALS, RequestTooLarge, problem
+from tenure.fences.http.problems import REFUSALS, problem
 from tenure.fences.http.resource import Resource
 from tenure.fences.http.service import FencedService
 
@@ -55,6 +57,31 @@ class FenceResource:
         return await asyncio.to_thread(self._resource.serve, facts, path)
 
 
+class BoundedBody:
+    """ASGI middleware that reads each request's body before its application does, and refuses what is too large.
+
+    For what reads bodies by itself before an endpoint is asked, as FastAPI does where a parameter is the body.
+    """
+
+    def __init__(self, app: App, largest: int) -> None:
+        self._app = app
+        self._largest = largest
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on one request with its body, or answer it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        try:
+            body = await read_body(receive, self._largest)
+        except ClientGone:
+            return
+        except REFUSALS as refused:
+            await send_answer(send, problem(refused), with_body=scope["method"] != "HEAD")
+        else:
+            await self._app(scope, replay(body, receive), send)
+
+
 def is_asynchronous(begin: Callable[[], Any]) -> bool:
     """Tell whether `begin` opens asynchronous transactions: whether what it gives wants an ``async with``."""
     return hasattr(begin(), "__aenter__")
@@ -62,17 +89,30 @@ def is_asynchronous(begin: Callable[[], Any]) -> bool:
 
 async def read_facts(scope: Scope, receive: Receive, largest: int) -> RequestFacts:
     """Receive a whole request; raises RequestTooLarge as soon as it is, and ClientGone."""
-    body = b""
+    return facts_of(scope, await read_body(receive, largest))
+
+
+async def read_body(receive: Receive, largest: int) -> bytes:
+    """Receive the whole body of a request; raises RequestTooLarge as soon as it is, and ClientGone."""
+    body = Body(largest)
     more = True
     while more:
         message = await receive()
         if message["type"] != "http.request":
             raise ClientGone
-        body += message.get("body", b"")
+        body.add(message.get("body", b""))
         more = message.get("more_body", False)
-        if len(body) > largest:
-            raise RequestTooLarge(f"this service takes requests of at most {largest} bytes")
-    return facts_of(scope, body)
+    return body.whole()
+
+
+def replay(body: bytes, receive: Receive) -> Receive:
+    """Make what an application receives of a request whose body was read: that body first."""
+    pending: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def again() -> Message:
+        return pending.pop() if pending else await receive()
+
+    return again
 
 
 def facts_of(scope: Scope, body: bytes, client: str = "") -> RequestFacts:

@@ -18,11 +18,13 @@ from typing import Any
 
 from flask import Response, make_response, request
 
+from tenure.errors import Misuse
+from tenure.fences.http.bodies import read_length
 from tenure.fences.http.messages import Answer, RequestFacts, make_answer
-from tenure.fences.http.problems import RequestTooLarge, problem
+from tenure.fences.http.problems import REFUSALS, problem
 from tenure.fences.http.serve import Begin, Endpoint
 from tenure.fences.http.service import Call, FencedService
-from tenure.fences.http.wsgi import facts_of
+from tenure.fences.http.wsgi import facts_of, read_facts
 
 View = Callable[..., Any]
 
@@ -51,7 +53,7 @@ def fenced(
 
             try:
                 facts = _facts(service.largest, client() if client else "")
-            except RequestTooLarge as refused:
+            except REFUSALS as refused:
                 return _response(problem(refused))
             return _response(endpoint.serve(facts, scope(**arguments) if scope else None, act))
 
@@ -61,9 +63,15 @@ def fenced(
 
 
 def _facts(largest: int, client: str) -> RequestFacts:
-    if (request.content_length or 0) > largest:
-        raise RequestTooLarge(f"a request of {request.content_length} bytes: this service takes {largest}")
-    return facts_of(request.environ, request.get_data(), client)
+    if "stream" not in vars(request):  # nothing of it was read yet
+        return read_facts(request.environ, largest, client)
+    body = request.get_data()
+    if len(body) < read_length(request.environ.get("CONTENT_LENGTH"), largest):
+        raise Misuse(
+            "the body was read before the fenced view, and is gone: let what runs before it call request.get_data()"
+            " first"
+        )
+    return facts_of(request.environ, body, client)
 
 
 def _answer(response: Response) -> Answer:

@@ -89,7 +89,7 @@ class AsyncCheckThenActMiddleware:
         if not call.repeat:
             sent = _Sent()
             try:
-                await self._app(scope, _replay(facts.body, receive), sent.take)
+                await self._app(scope, asgi.replay(facts.body, receive), sent.take)
             except Exception:
                 await self._do(self._checks.give_up, self._checks.give_up_async, call)
                 await sent.pass_on(send)
@@ -184,12 +184,3 @@ class _Sent:
 
 def _without_length(pairs: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
     return tuple((name, value) for name, value in pairs if name.lower() != "content-length")
-
-
-def _replay(body: bytes, receive: asgi.Receive) -> asgi.Receive:
-    pending: list[asgi.Message] = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def again() -> asgi.Message:
-        return pending.pop() if pending else await receive()
-
-    return again

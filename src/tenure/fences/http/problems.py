@@ -9,6 +9,7 @@
 | request-in-progress     | 409    | RequestInProgress | asks again after a moment                           |
 | idempotency-key-reused  | 422    | KeyReused         | is mended: one key, two different requests          |
 | request-too-large       | 413    | RequestTooLarge   | sends less                                          |
+| request-malformed       | 400    | RequestMalformed  | sends a body as long as its Content-Length says     |
 
 The IETF draft of `Idempotency-Key` answers a missing key with 400; here it is 428 like any other missing precondition.
 """
@@ -42,6 +43,10 @@ class RequestTooLarge(Misuse):
     """A request is larger than its endpoint takes; it did nothing."""
 
 
+class RequestMalformed(Misuse):
+    """A request's body is not what its header fields announce; it did nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Problem:
     name: str
@@ -58,6 +63,7 @@ _PROBLEMS = (
     _Problem("request-in-progress", 409, RequestInProgress, "A request like this is being carried out"),
     _Problem("idempotency-key-reused", 422, KeyReused, "The idempotency key belongs to another request"),
     _Problem("request-too-large", 413, RequestTooLarge, "The request is too large"),
+    _Problem("request-malformed", 400, RequestMalformed, "The request cannot be read"),
 )
 
 REFUSALS = tuple(problem.error for problem in _PROBLEMS)

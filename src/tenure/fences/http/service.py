@@ -30,10 +30,10 @@ from typing import Any
 
 from tenure.errors import BadToken, Misuse, OutOfSequence
 from tenure.fences.http import responses
+from tenure.fences.http.bodies import too_large
 from tenure.fences.http.execute import Executor
 from tenure.fences.http.headers import KEY, SEQUENCE, MissingHeader, read_headers
 from tenure.fences.http.messages import Answer, RequestFacts, make_answer
-from tenure.fences.http.problems import RequestTooLarge
 from tenure.fences.http.responses import Asked
 from tenure.fences.rule import LEAP, Mark
 from tenure.fences.sql import SQLFence
@@ -210,7 +210,7 @@ class FencedService:
 
     def _read(self, facts: RequestFacts, scope: str | None, *, ordered: bool) -> _Bid:
         if len(facts.body) > self.largest:
-            raise RequestTooLarge(f"a request of {len(facts.body)} bytes: this service takes {self.largest}")
+            raise too_large(self.largest)
         token, named, key = read_headers(facts.headers)
         if key is None:
             raise MissingHeader(KEY)

@@ -18,7 +18,9 @@ gone, and with it a commit that fails. So the dependency here, `request_facts`, 
                 call.answer(201, {"charge": 1})
         return response_of(call.response)
 
-There, `exception_handlers` turns refusals into their problems: ``FastAPI(exception_handlers=exception_handlers())``.
+`BoundedBody` (`tenure.fences.http.asgi`) bounds what FastAPI reads for the parameters of an endpoint, and for this
+dependency, before anything here is asked. `exception_handlers` turns refusals into their problems:
+``FastAPI(exception_handlers=exception_handlers())``.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ import functools
 import inspect
 import typing
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import aclosing
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -35,6 +38,7 @@ from starlette.responses import Response
 
 from tenure.errors import Misuse
 from tenure.fences.http.asgi import facts_of
+from tenure.fences.http.bodies import Body
 from tenure.fences.http.messages import Answer, RequestFacts, make_answer
 from tenure.fences.http.problems import REFUSALS, RequestTooLarge, problem
 from tenure.fences.http.serve import Endpoint
@@ -110,10 +114,12 @@ def exception_handlers() -> dict[Any, Callable[[Request, Any], Coroutine[Any, An
 
 
 async def _facts(request: Request, largest: int, client: str) -> RequestFacts:
-    length = request.headers.get("content-length", "")
-    if length.isdecimal() and int(length) > largest:
-        raise RequestTooLarge(f"a request of {length} bytes: this service takes {largest}")
-    return facts_of(request.scope, await request.body(), client)
+    body = Body(largest)
+    async with aclosing(request.stream()) as pieces:
+        async for piece in pieces:
+            body.add(piece)
+    request._body = body.whole()  # noqa: SLF001 -- as its own body() does, so that the handler finds it
+    return facts_of(request.scope, request._body, client)  # noqa: SLF001 -- the same
 
 
 def _answer(returned: Any) -> Answer:

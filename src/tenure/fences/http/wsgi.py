@@ -13,8 +13,9 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
 
+from tenure.fences.http.bodies import read_body, read_length
 from tenure.fences.http.messages import Answer, RequestFacts
-from tenure.fences.http.problems import REFUSALS, RequestTooLarge, problem
+from tenure.fences.http.problems import REFUSALS, problem
 from tenure.fences.http.resource import Resource
 from tenure.fences.http.serve import Begin
 from tenure.fences.http.service import FencedService
@@ -42,15 +43,10 @@ class FenceResource:
 
 
 def read_facts(environ: Environ, largest: int, client: str = "") -> RequestFacts:
-    """Read a whole request and leave it readable for whoever comes next; raises RequestTooLarge."""
-    length = int(environ.get("CONTENT_LENGTH") or 0)
-    source = environ["wsgi.input"]
-    if length > largest:
-        raise RequestTooLarge(f"a request of {length} bytes: this service takes {largest}")
-    endless = not length and environ.get("wsgi.input_terminated")
-    body = source.read(largest + 1 if endless else length)
-    if len(body) > largest:
-        raise RequestTooLarge(f"this service takes requests of at most {largest} bytes")
+    """Read a whole request, left readable for whoever comes next; raises RequestTooLarge or RequestMalformed."""
+    length = read_length(environ.get("CONTENT_LENGTH"), largest)
+    endless = bool(environ.get("wsgi.input_terminated"))
+    body = read_body(environ["wsgi.input"], length, largest, endless=endless)
     environ["wsgi.input"] = io.BytesIO(body)
     return facts_of(environ, body, client)
 

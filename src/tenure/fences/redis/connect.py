@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any, TypeVar
 
+import redis.asyncio
 from redis import exceptions
 
 from tenure.errors import BadSettings, Misuse, OutcomeUnknown, TenureError, Unavailable
@@ -25,6 +26,14 @@ T = TypeVar("T")
 _ERRORS = (exceptions.RedisError, exceptions.RedisClusterException)
 _RIGHTS = (exceptions.AuthenticationError, exceptions.AuthorizationError, exceptions.NoPermissionError)
 _FULL = (exceptions.OutOfMemoryError, exceptions.MaxConnectionsError)
+_KEEPING_BACK = (
+    redis.client.Pipeline,
+    redis.client.PubSub,
+    redis.cluster.ClusterPipeline,
+    redis.asyncio.client.Pipeline,
+    redis.asyncio.client.PubSub,
+    redis.asyncio.cluster.ClusterPipeline,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +72,7 @@ class Link:
     """The user's client, whose kind it knows, and how an operation is driven on it."""
 
     def __init__(self, client: Any) -> None:
-        self._client = client
+        self._client = check_client(client)
         self._asynchronous = inspect.iscoroutinefunction(client.execute_command)
         self.cluster = hasattr(client, "get_primaries")
 
@@ -107,6 +116,18 @@ class Link:
         if not (self.cluster and command.keyless):
             return {}
         return {"target_nodes": command.node or random.choice(self.primaries())}
+
+
+def check_client(client: Any) -> Any:
+    """Return a client that answers each command; raises Misuse for what keeps commands back, and for no client."""
+    if isinstance(client, _KEEPING_BACK):
+        raise Misuse(
+            f"a fence needs the answer to each of its commands, and a {type(client).__name__} keeps it back: pass the"
+            " client that it was made from; RedisFence.apply takes several commands and makes them whole or not at all"
+        )
+    if not callable(getattr(client, "execute_command", None)):
+        raise Misuse(f"a fence needs a client of redis-py, such as redis.Redis(), and got {type(client).__name__}")
+    return client
 
 
 def _as_command(request: Request[Any]) -> Command:

@@ -35,7 +35,7 @@ class Destination(Protocol):
         ...
 
     def reset(self, scope: str, reason: str) -> None:
-        """Put the scope's mark aside, as a person would after a bogus token (R38)."""
+        """Put the scope's mark aside, as a person would after a bogus token (R38); Misuse without a reason in words."""
         ...
 
     def resets(self, scope: str) -> list[str]:

@@ -33,6 +33,16 @@ BAD_TOKENS: dict[str, Any] = {
     **{name: Token("job-1", generation) for name, generation in NO_GENERATIONS.items()},
 }
 
+NO_REASONS: dict[str, Any] = {
+    "empty": "",
+    "blank": " ",
+    "blank lines": " \n\t\u3000",
+    "none": None,
+    "a number": 5,
+    "half a surrogate pair": "because \ud800",
+    "with a NUL": "a\0b",
+}
+
 
 def test_r31_an_older_generation_is_refused_and_told_what_it_met(destination: Destination) -> None:
     destination.write(EIGHT, SCOPE, "new", 1)
@@ -205,12 +215,22 @@ def test_r38_a_reset_frees_a_scope_and_leaves_its_reason(destination: Destinatio
         destination.write(SIX, SCOPE, "late", 1)
 
 
-def test_r38_a_reset_needs_a_reason(destination: Destination) -> None:
+@pytest.mark.parametrize("reason", NO_REASONS.values(), ids=NO_REASONS)
+def test_r38_a_reset_needs_a_reason(destination: Destination, reason: Any) -> None:
     destination.write(EIGHT, SCOPE, "new", 1)
     with pytest.raises(Misuse, match="reason"):
-        destination.reset(SCOPE, "")
+        destination.reset(SCOPE, reason)
+    assert destination.resets(SCOPE) == []
     with pytest.raises(StaleToken):
         destination.write(SEVEN, SCOPE, "late", 1)
+
+
+def test_r38_a_reason_may_say_anything(destination: Destination) -> None:
+    reasons = ["'; DROP TABLE x; --", "line 1\nline 2\t", "\u65e5\u672c \U0001f512", ' {"a": "\\"} ']
+    for reason in reasons:
+        destination.write(EIGHT, SCOPE, "bogus", 1)
+        destination.reset(SCOPE, reason)
+    assert destination.resets(SCOPE) == reasons
 
 
 def _refused(act: Callable[[], None]) -> None:
