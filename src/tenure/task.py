@@ -50,6 +50,7 @@ class Task(Generic[Q, P, R]):
         self.__wrapped__ = function
         self.__doc__ = function.__doc__
         self.__name__ = name
+        self._check_secret(options)
         if isolation not in {None, "process"}:
             raise BadSettings(f"task {name}: isolation is {isolation!r}: 'process', or left out")
         if not isinstance(backoff, Backoff):
@@ -83,6 +84,7 @@ class Task(Generic[Q, P, R]):
             known = ", ".join(sorted(Options.__slots__))
             unknown = ", ".join(sorted(set(changes) - set(Options.__slots__)))
             raise BadSettings(f"task {self.name} has no option {unknown}; there are {known}") from None
+        self._check_secret(other.defaults)
         return other
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Enqueued:
@@ -102,6 +104,14 @@ class Task(Generic[Q, P, R]):
         """Store many jobs without blocking the loop; the twin of `enqueue_many`."""
         jobs = self._jobs(calls)
         return await self._aclient().enqueue(jobs) if jobs else []
+
+    def _check_secret(self, options: Options) -> None:
+        """Refuse a secret that names no parameter: a misspelled one would be shown by every view."""
+        known = self.codec.names
+        unknown = ", ".join(repr(name) for name in options.secret if name not in known)
+        if unknown:
+            there = ", ".join(known) or "none"
+            raise BadSettings(f"task {self.name}: secret names {unknown}, and there is no such parameter: {there}")
 
     def _client(self) -> Client:
         return self.app.client if self.defaults.connection is None else self.app.joined(self.defaults.connection)

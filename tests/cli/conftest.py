@@ -63,7 +63,7 @@ def tenure(store: str) -> Run:
     runner = CliRunner()
     assert store
 
-    def run(*words: str, typed: str | None = None) -> Result:
+    def run(*words: str, typed: str | bytes | None = None) -> Result:
         return runner.invoke(command_line, list(words), input=typed, prog_name="tenure")
 
     return run

@@ -50,6 +50,15 @@ def test_an_object_is_taken_from_the_line_or_from_standard_input(tenure: Run) ->
     assert stored(tenure, "one")["arguments"] == stored(tenure, "two")["arguments"] == {"a": {"b": 1}}
 
 
+def test_without_an_app_a_secret_must_be_among_what_is_given(tenure: Run) -> None:
+    refused = tenure("enqueue", "any", "card=4000", "--secret", "crad")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert refused.stderr == "tenure: any: crad: is to be secret and is not given; given are: card\n"
+    assert tenure("jobs", "list", "--json").stdout == ""
+    assert tenure("enqueue", "any", "card=4000", "--secret", "card", "--id", "one").exit_code == 0
+    assert stored(tenure, "one")["arguments"] == {"card": "•••"}
+
+
 def test_options_are_stored_and_the_same_key_is_met(tenure: Run) -> None:
     words = ("enqueue", "any", "--queue", "q", "--priority", "7", "--unique-key", "k", "--delay", "2h")
     first = json.loads(tenure(*words, "--json").stdout)
@@ -83,6 +92,10 @@ def test_an_app_checks_and_types_the_arguments(module: Module, tenure: Run) -> N
         ),
         (["charge", '{"order": "hunter22"}'], "charge: order: Expected `int`, got `str`"),
         (["charge", "order=hunter22", "--secret", "order"], "charge: order: the value given is no int\n"),
+        (
+            ["charge", "order=hunter22", "--secret", "oder"],
+            "task charge: secret names 'oder', and there is no such param",
+        ),
         (["refund", "order=1"], "has no task 'refund'; it has charge"),
         (["charge", "order=1", "order=2"], "argument order is given twice"),
         (["charge", "hunter22"], "argument 1 has no name"),

@@ -182,3 +182,10 @@ def test_an_apps_own_store_is_used_unless_another_is_named(module: Module, tenur
 @pytest.mark.parametrize("given", ["shop.py:app", "./shop.py:app", "shop.py"])
 def test_a_file_in_place_of_a_module_is_recognised(tenure: Run, given: str) -> None:
     assert "did you mean shop:app?" in tenure("queues", "--app", given).stderr
+
+
+def test_a_history_that_cannot_be_kept_is_told_with_its_place(tenure: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tenure.cli.prove._run", lambda _call, _plan, folder: (folder / "history.jsonl").touch())
+    refused = tenure("prove", "--history", "/nowhere/at/all.jsonl")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert refused.stderr == "tenure: cannot write /nowhere/at/all.jsonl: No such file or directory\n"

@@ -13,7 +13,7 @@ from tenure.protocol.job import Ending
 from tenure.protocol.lifecycle import Verb
 from tests.cli.conftest import Module, Run
 
-LATE = "from tenure import App\napp = App(STORE)\napp.store.shift_clock(60)\n"
+LATE = "from tenure import App\napp = App(STORE)\napp.store.shift_clock(30 + 5 * 3600)\n"
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_an_expired_lease_is_never_shown_as_plain_running(app: App, module: Modu
     assert "running" not in listed.stdout
     assert json.loads(tenure("jobs", "list", "--json", "--phase", "expired", "--app", late).stdout)["id"] == "lamp"
     shown = tenure("jobs", "show", "lamp", "--app", late)
-    assert "generation 1 on A: expired, its lease ended 30 s ago" in shown.stdout
+    assert "generation 1 on A: expired, its lease ended 5 h ago" in shown.stdout
 
 
 def test_show_tells_a_life_generation_by_generation(app: App, tenure: Run) -> None:

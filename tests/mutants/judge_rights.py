@@ -83,8 +83,8 @@ RIGHTS: tuple[Mutant, ...] = (
         "judge: I5 pruned",
         "a pruned job is not lost",
         "proof/judge/tokens.py",
-        "    if row is None or case.pruned:\n",
-        "    if row is None:\n",
+        "            if case.row is not None and not case.pruned:\n",
+        "            if case.row is not None:\n",
         JUDGED,
     ),
     Mutant(

@@ -315,6 +315,22 @@ WORKER = (
         ("tests/conformance/test_generations_spent.py",),
     ),
     Mutant(
+        "unknown tasks: told without waiting",
+        "what another worker runs a moment later is no news",
+        "worker/upkeep.py",
+        "if first.due_for < _WAITED or first.task in",
+        "if first.task in",
+        ("tests/conformance/test_unknown_tasks.py",),
+    ),
+    Mutant(
+        "unknown tasks: told every time",
+        "a warning that comes for ever is read by nobody",
+        "worker/upkeep.py",
+        "            self._unknown.add(first.task)\n",
+        "",
+        ("tests/conformance/test_unknown_tasks.py",),
+    ),
+    Mutant(
         "ending: an error that cannot be asked",
         "an error whose own code raises has failed its run",
         "protocol/ending.py",

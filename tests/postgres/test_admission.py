@@ -179,3 +179,16 @@ def test_the_databases_default_isolation_does_not_matter(url: str, open_store: O
         connection.begin()
         assert connection.execute("SHOW transaction_isolation").fetchone() == ("read committed",)
     assert len(claim(store, driver)) == 1
+
+
+@pytest.mark.parametrize("given", ["?client_encoding=SQL_ASCII", "?options=-cclient_encoding%3DSQL_ASCII", ""])
+def test_text_is_text_in_whatever_encoding_a_client_was_set_up_with(
+    fresh: Callable[[], str], open_store: Open, monkeypatch: pytest.MonkeyPatch, given: str
+) -> None:
+    monkeypatch.setenv("PGCLIENTENCODING", "SQL_ASCII" if not given else "LATIN1")
+    store = open_store(fresh() + given)
+    store.migrate()
+    store.check()
+    driver = store.connect(timeout=TIMEOUT)
+    (job,) = enqueue(store, driver, queue="naïve 🐢")
+    assert driver.do(store.verbs.get, job).queue == "naïve 🐢"

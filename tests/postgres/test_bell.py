@@ -18,7 +18,7 @@ from tenure.protocol.lifecycle import Verb
 from tenure.store.driver import SyncDriver
 from tenure.store.postgres import PostgresStore
 from tenure.store.postgres.bell import NotifyBell
-from tests.postgres.conftest import ADA, claim, enqueue
+from tests.postgres.conftest import ADA, TIMEOUT, claim, enqueue
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def test_it_rings_for_due_jobs_after_the_commit(
         store.join(connection).do(store.verbs.enqueue, [NewJob("a", "work"), NewJob("b", "work")])
         assert not bell.wait(0.05)
         connection.commit()
-    assert bell.wait(5.0)
+    assert bell.wait(TIMEOUT)
     assert not bell.wait(0.0)
     driver.do(store.verbs.enqueue, [NewJob("later", "work", run_at=store.now() + timedelta(hours=1))])
     assert not bell.wait(0.05)
@@ -47,25 +47,25 @@ def test_it_rings_when_a_job_comes_back_and_not_when_one_ends(
 ) -> None:
     enqueue(store, driver, 3)
     tokens = [Token(one.id, one.generation) for one in claim(store, driver)]
-    assert bell.wait(5.0)
+    assert bell.wait(TIMEOUT)
     driver.do(
         store.verbs.settle, ADA.owner, [Ending(tokens[0], Verb.COMPLETE), Ending(tokens[1], Verb.RETRY, delay=60.0)]
     )
     assert not bell.wait(0.05)
     driver.do(store.verbs.settle, ADA.owner, [Ending(tokens[2], Verb.RELEASE)])
-    assert bell.wait(5.0)
+    assert bell.wait(TIMEOUT)
     driver.do(store.verbs.operate, Verb.CANCEL, [tokens[2].job])
     assert not bell.wait(0.05)
     driver.do(store.verbs.operate, Verb.RETRY, [tokens[2].job])
-    assert bell.wait(5.0)
+    assert bell.wait(TIMEOUT)
 
 
 def test_it_can_be_woken(bell: NotifyBell) -> None:
     waking = Thread(target=bell.wake)
     begun = monotonic()
     waking.start()
-    assert not bell.wait(20.0)
-    assert monotonic() - begun < 5.0
+    assert not bell.wait(4 * TIMEOUT)
+    assert monotonic() - begun < 3 * TIMEOUT
     waking.join()
     assert not bell.wait(0.0)
 
@@ -76,4 +76,4 @@ def test_it_tells_when_it_is_broken(bell: NotifyBell, sql: psycopg.Connection) -
         " WHERE query = 'LISTEN tenure' AND datname = current_database()"
     )
     with pytest.raises(Unavailable, match="the bell is broken"):
-        bell.wait(5.0)
+        bell.wait(TIMEOUT)

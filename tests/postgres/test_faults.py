@@ -20,7 +20,7 @@ from tenure.protocol.job import Ending, NewJob
 from tenure.protocol.lease import Token
 from tenure.protocol.lifecycle import State, Verb
 from tenure.store.driver import SyncDriver
-from tenure.store.postgres import PostgresStore
+from tenure.store.postgres import PostgresStore, connect
 from tenure.store.statements import Batch, Call
 from tenure.testing.proxy import Proxy
 from tenure.testing.servers import Postgres
@@ -30,6 +30,9 @@ from tests.support.processes import wait_for
 Open = Callable[[str], PostgresStore]
 
 SHORT = 1.0
+BUSY = 30.0
+"""Seconds that a busy machine may add to anything: no timeout of a test here is as long."""
+
 JOBS = [NewJob("only", "work")]
 
 
@@ -63,10 +66,11 @@ def frozen_backends(sql: psycopg.Connection) -> Iterator[None]:
 
 
 @contextmanager
-def taking(least: float, most: float) -> Iterator[None]:
+def taking(least: float) -> Iterator[None]:
+    """See that something takes as long as its timeout says; what would not end by itself takes far longer than that."""
     begun = time.monotonic()
     yield
-    assert least <= time.monotonic() - begun <= most
+    assert least <= time.monotonic() - begun <= least + BUSY
 
 
 def test_a_frozen_server_holds_nobody(store: PostgresStore, sql: psycopg.Connection) -> None:
@@ -74,7 +78,7 @@ def test_a_frozen_server_holds_nobody(store: PostgresStore, sql: psycopg.Connect
     driver.do(store.verbs.queues)
     with (
         frozen_backends(sql),
-        taking(SHORT, SHORT + 0.5),
+        taking(SHORT),
         pytest.raises(OutcomeUnknown, match="did not answer in time"),
     ):
         driver.do(store.verbs.enqueue, JOBS)
@@ -84,40 +88,43 @@ def test_a_frozen_server_holds_nobody(store: PostgresStore, sql: psycopg.Connect
 def test_a_frozen_server_that_was_only_asked_is_unavailable(store: PostgresStore, sql: psycopg.Connection) -> None:
     driver = store.connect(timeout=SHORT)
     driver.do(store.verbs.queues)
-    with frozen_backends(sql), taking(SHORT, SHORT + 0.5), pytest.raises(Unavailable, match="did not answer in time"):
+    with frozen_backends(sql), taking(SHORT), pytest.raises(Unavailable, match="did not answer in time"):
         driver.do(store.verbs.queues)
 
 
 def test_a_frozen_server_does_not_block_the_event_loop(store: PostgresStore, sql: psycopg.Connection) -> None:
-    async def main() -> int:
+    async def main() -> None:
+        driver = store.aconnect(timeout=BUSY)
+        await driver.do(store.verbs.queues)
+        with frozen_backends(sql):
+            asked = asyncio.create_task(driver.do(store.verbs.enqueue, JOBS))
+            for _ in range(20):
+                await asyncio.sleep(0.01)
+            assert not asked.done()
+        assert (await asked)[0].created
+        await driver.close()
+
+    asyncio.run(main())
+
+
+def test_a_frozen_server_holds_no_task(store: PostgresStore, sql: psycopg.Connection) -> None:
+    async def main() -> None:
         driver = store.aconnect(timeout=SHORT)
         await driver.do(store.verbs.queues)
-        ticks = 0
-
-        async def tick() -> None:
-            nonlocal ticks
-            while True:
-                await asyncio.sleep(0.01)
-                ticks += 1
-
-        ticking = asyncio.create_task(tick())
-        with frozen_backends(sql), pytest.raises(OutcomeUnknown):
+        with frozen_backends(sql), taking(SHORT), pytest.raises(OutcomeUnknown):
             await driver.do(store.verbs.enqueue, JOBS)
-        ticking.cancel()
         await driver.close()
-        return ticks
 
-    with taking(SHORT, SHORT + 1.0):
-        assert asyncio.run(main()) > 20
+    asyncio.run(main())
 
 
 def test_swallowed_packets_hold_nobody(far: PostgresStore, proxy: Proxy) -> None:
     driver = far.connect(timeout=2.0)
     driver.do(far.verbs.queues)
     proxy.hold()
-    with taking(1.9, 2.6), pytest.raises(OutcomeUnknown):
+    with taking(1.9), pytest.raises(OutcomeUnknown):
         driver.do(far.verbs.enqueue, JOBS)
-    with taking(1.9, 2.6), pytest.raises(Unavailable, match="cannot be reached"):
+    with taking(1.9), pytest.raises(Unavailable, match="cannot be reached"):
         driver.do(far.verbs.enqueue, JOBS)
     proxy.release()
 
@@ -227,20 +234,23 @@ def test_an_end_of_the_server_in_the_middle_is_unknown(
         blocker.execute("SELECT FROM tenure_jobs FOR UPDATE")
         thread = Thread(target=settle)
         thread.start()
-        pid = wait_for(lambda: sql.execute(waiting).fetchone(), 10.0, "the settle to wait for the lock")
+        pid = wait_for(lambda: sql.execute(waiting).fetchone(), BUSY, "the settle to wait for the lock")
         sql.execute("SELECT pg_terminate_backend(%s)", pid)
-        thread.join(10.0)
+        thread.join(BUSY)
     assert [type(error) for error in raised] == [OutcomeUnknown]
 
 
-def test_a_lock_that_is_not_let_go_is_told_in_time(store: PostgresStore, driver: SyncDriver, url: str) -> None:
+def test_a_lock_that_is_not_let_go_is_told_in_time(
+    store: PostgresStore, driver: SyncDriver, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connect, "_GRACE", BUSY)  # it is the server that tells, however late its answer comes
     enqueue(store, driver)
     [held] = claim(store, driver)
     short = store.connect(timeout=SHORT)
     with psycopg.connect(url) as blocker:
         blocker.execute("SELECT FROM tenure_jobs FOR UPDATE")
         with (
-            taking(SHORT - 0.1, SHORT + 0.5),
+            taking(SHORT - 0.1),
             pytest.raises(Unavailable, match="longer than its timeout; nothing was done"),
         ):
             short.do(store.verbs.settle, ADA.owner, [Ending(Token(held.id, 1), Verb.COMPLETE)])
@@ -265,12 +275,12 @@ def test_a_commit_whose_standby_did_not_confirm_is_unknown(
 
     waiting = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND datname = current_database()"
     try:
-        wait_for(lambda: sql.execute("SHOW synchronous_standby_names").fetchone() == ("missing",), 10.0, "the setting")
+        wait_for(lambda: sql.execute("SHOW synchronous_standby_names").fetchone() == ("missing",), BUSY, "the setting")
         thread = Thread(target=store_job)
         thread.start()
-        pid = wait_for(lambda: sql.execute(waiting).fetchone(), 10.0, "the commit to wait for the standby")
+        pid = wait_for(lambda: sql.execute(waiting).fetchone(), BUSY, "the commit to wait for the standby")
         sql.execute("SELECT pg_cancel_backend(%s)", pid)
-        thread.join(10.0)
+        thread.join(BUSY)
     finally:
         server.run("psql", "-Xqc", "ALTER SYSTEM RESET synchronous_standby_names")
         server.run("psql", "-Xqc", "SELECT pg_reload_conf()")
@@ -280,13 +290,13 @@ def test_a_commit_whose_standby_did_not_confirm_is_unknown(
 
 def test_a_cancelled_task_gives_its_connection_up(store: PostgresStore, url: str) -> None:
     async def main() -> None:
-        driver = store.aconnect(timeout=TIMEOUT)
+        driver = store.aconnect(timeout=2 * BUSY)
         await driver.do(store.verbs.enqueue, JOBS)
         [held] = await driver.do(store.verbs.claim, ADA, wanted())
         with psycopg.connect(url) as blocker:
             blocker.execute("SELECT FROM tenure_jobs FOR UPDATE")
             ending = [Ending(Token(held.id, 1), Verb.COMPLETE)]
-            with taking(0.2, 1.0), pytest.raises(TimeoutError):
+            with taking(0.2), pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.2):
                     await driver.do(store.verbs.settle, ADA.owner, ending)
         assert (await driver.do(store.verbs.get, held.id)).id == "only"
@@ -319,8 +329,8 @@ def test_who_cannot_connect_is_told_where(server: Postgres, url: str, open_store
         (f"postgresql://tenure:{parts.password}@127.0.0.1:{port}/nowhere", 'database "nowhere" does not exist'),
         (f"postgresql://tenure:x@127.0.0.1:1{parts.path}", "127.0.0.1:1/"),
     ):
-        with taking(0.0, 3.0), pytest.raises(Unavailable, match=says):
-            open_store(address).connect(timeout=2.0).do(PostgresStore(address).verbs.queues)
+        with taking(0.0), pytest.raises(Unavailable, match=says):
+            open_store(address).connect(timeout=2 * BUSY).do(PostgresStore(address).verbs.queues)
 
 
 def test_more_callers_than_connections_wait_their_turn(store: PostgresStore, driver: SyncDriver) -> None:

@@ -80,6 +80,17 @@ def test_a_transaction_that_may_be_lost_is_refused(store: PostgresStore, url: st
     assert stored(sql) == 0
 
 
+def test_a_connection_that_decodes_no_text_is_refused_by_its_encoding(
+    store: PostgresStore, url: str, sql: psycopg.Connection
+) -> None:
+    with psycopg.connect(url, client_encoding="SQL_ASCII") as connection:
+        with pytest.raises(Misuse, match="has client_encoding SQL_ASCII.*set it to UTF8"):
+            store.join(connection).do(store.verbs.enqueue, ONE)
+        connection.execute("SET client_encoding = UTF8")
+        store.join(connection).do(store.verbs.enqueue, ONE)
+    assert stored(sql) == 1
+
+
 def test_a_failed_transaction_is_named_as_the_callers(store: PostgresStore, url: str) -> None:
     with psycopg.connect(url) as connection:
         with pytest.raises(psycopg.errors.DivisionByZero):

@@ -27,6 +27,7 @@ HOT = {
         | {"takeovers": True, "lease_ms": None, "max_generation": MAX_GENERATION},
     ),
     "soonest": Call("soonest", {"queues": ("default", "mail")}),
+    "foremost": Call("foremost", {"queues": ("default", "mail")}),
     "renew": Call("renew", {"owner": "o", "duration_ms": None}, ("job", "generation"), TOKENS),
     "settle": Call(
         "settle",

@@ -17,7 +17,7 @@ from tenure.store.sqlite import SqliteStore
 
 @pytest.fixture
 def app(tmp_path: Path) -> Iterator[App]:
-    made = App(f"sqlite:///{tmp_path}/shop.db", timeout=10.0)
+    made = App(f"sqlite:///{tmp_path}/shop.db", timeout=60.0)
     yield made
     made.close()
 

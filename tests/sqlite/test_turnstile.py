@@ -22,6 +22,7 @@ from tenure.store.sqlite.turnstile import Place, Turnstile, turnstile_of
 from tests.support.processes import wait_for
 
 LONG = 20.0  # longer than any test waits
+STALLED = turnstile._STALLED
 
 
 @pytest.fixture
@@ -30,6 +31,12 @@ def store(tmp_path: Path) -> Iterator[SqliteStore]:
     enqueue(opened)
     yield opened
     opened.close()
+
+
+@pytest.fixture(autouse=True)
+def nobody_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let nobody pass by a thread that was only late: who is lost is the matter of one test, which has its clock."""
+    monkeypatch.setattr(turnstile, "_STALLED", 10 * LONG)
 
 
 @pytest.fixture
@@ -152,10 +159,9 @@ def test_an_operation_that_asks_again_keeps_its_place(store: SqliteStore, other:
 
 
 def test_a_callers_transaction_does_not_stand_in_line(
-    store: SqliteStore, other: sqlite3.Connection, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+    store: SqliteStore, other: sqlite3.Connection, pool: ThreadPoolExecutor
 ) -> None:
     """Who is inside waits for the lock that the caller has: in line, the caller would wait for itself."""
-    monkeypatch.setattr(turnstile, "_STALLED", 10 * LONG)
     inside = pool.submit(enqueue, store)
     wait_for(lambda: is_inside(store), LONG, "a thread is inside")
     joined = pool.submit(store.join(other).do, store.verbs.enqueue, [job()])
@@ -275,12 +281,13 @@ def entered(line: Turnstile) -> Place:
     return place
 
 
-def test_a_lost_place_does_not_stop_the_line() -> None:
+def test_a_lost_place_does_not_stop_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
     class Passing(Moment):
         def clock(self) -> float:
             self.now += 0.1
             return self.now
 
+    monkeypatch.setattr(turnstile, "_STALLED", STALLED)
     line = Passing().turnstile()
     entered(line)  # its thread was interrupted before it could leave
     assert line.enter(0.5) is None

@@ -32,7 +32,7 @@ Collected = Mapping[str, frozenset[str]]
 def collect(files: Iterable[str]) -> Collected:
     """Ask pytest for the tests in these files."""
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:randomly", *sorted(set(files))]
-    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=110, check=False)
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280, check=False)
     if ran.returncode:
         raise LookupError(f"pytest could not collect the named tests:\n{ran.stdout}{ran.stderr}")
     found: dict[str, set[str]] = {}

@@ -14,11 +14,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tenure import App, Job, LeaseLost, Misuse, Retry, Snooze
+from tenure import App, Backoff, Job, LeaseLost, Misuse, Retry, Snooze
+from tenure.worker import child
 
 # Without a store: what a job asks for goes through its worker.
 app = App()
-short = App()  # its tasks have the shortest lease
+LATER = Backoff(first=3600.0)  # so that the first attempt is seen, however late the test looks
 
 
 @app.task(isolation="process")
@@ -33,10 +34,11 @@ def pid() -> int:
 
 @app.task(isolation="process")
 def last_words(file: str) -> None:
+    child._LEAVE = 60.0  # the machine may be busy
     atexit.register(Path(file).write_text, "closed in order")
 
 
-@app.task(isolation="process")
+@app.task(isolation="process", backoff=LATER)
 def fail(message: str) -> None:
     raise ValueError(message)
 
@@ -142,12 +144,13 @@ def parent_of(file: str) -> None:
     child.wait()
 
 
-@short.task(isolation="process", lease=2)
-def greedy(file: str, seconds: int) -> str:
-    """Hold the interpreter's lock for three leases, in C."""
+@app.task(isolation="process", lease=30)
+def greedy(file: str, pipe: str) -> str:
+    """Hold the interpreter's lock, in C, until something comes through the pipe."""
     with Path(file).open("a") as lines:
         lines.write("run\n")
-    ctypes.PyDLL(None).sleep(seconds)
+    reading = os.open(pipe, os.O_RDONLY)
+    ctypes.PyDLL(None).read(reading, ctypes.create_string_buffer(1), 1)
     return "woke up"
 
 
@@ -176,7 +179,7 @@ def fork(job: Job) -> str:
     return os.read(reading, 1000).decode()
 
 
-@app.task(isolation="process")
+@app.task(isolation="process", backoff=LATER)
 def leaves_a_fork_behind(file: str) -> None:
     """Die while a forked process, which has copies of all descriptors, lives on in a group of its own."""
     if (child := os.fork()) == 0:

@@ -12,7 +12,7 @@ import msgspec
 from tenure import App, JobRecord, State
 from tests.support.processes import wait_for
 
-PATIENCE = 20.0  # seconds: the machine may be busy
+PATIENCE = 40.0  # seconds: the machine may be busy
 OVER = {State.COMPLETED, State.CANCELLED, State.DISCARDED}
 
 

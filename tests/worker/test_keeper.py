@@ -271,14 +271,16 @@ def test_a_shorter_lease_does_not_make_the_beat_before_it_late(bench: Bench) -> 
     assert bench.told.events == []
 
 
-def test_b06_a_late_beat_says_by_how_much(bench: Bench) -> None:
+@pytest.mark.parametrize(("held", "told"), [(1, "1 job"), (2, "2 jobs")])
+def test_b06_a_late_beat_says_by_how_much(bench: Bench, held: int, told: str) -> None:
     with bench.running():
-        bench.hold(duration=SHORT)
+        for number in range(held):
+            bench.hold(f"j{number}", duration=SHORT)
         bench.clock.advance(BEAT + 7)
         bench.beats(1)
     [late] = bench.told.events
     assert late.kind is Kind.KEEPER_LATE
-    assert late.detail == "the renewals of 1 jobs were 7.0 s late"
+    assert late.detail == f"the renewals of {told} were 7.0 s late"
 
 
 def test_a_stopped_keeper_renews_no_more(bench: Bench) -> None:

@@ -12,11 +12,14 @@ from typing import Any
 import pytest
 
 from tenure import App, Filter, State, Task
+from tenure.store.sqlite import SqliteStore
+from tenure.store.sqlite.clocks import Clocks
 from tenure.worker import spawn
 from tenure.worker.spawn import Spawned
 from tenure.worker.worker import Worker
 from tests.support.processes import wait_for
 from tests.worker import process_tasks as tasks
+from tests.worker.bench import Clock
 from tests.worker.processes import PATIENCE, children, gone, over, result, waits, when, written
 
 Start = Callable[..., Worker]
@@ -24,12 +27,10 @@ Start = Callable[..., Worker]
 
 @pytest.fixture
 def app(tmp_path: Path) -> Iterator[App]:
-    for each in (tasks.app, tasks.short):
-        each.use_store(f"sqlite:///{tmp_path / 'jobs.db'}")
+    tasks.app.use_store(f"sqlite:///{tmp_path / 'jobs.db'}")
     tasks.app.store.migrate()
     yield tasks.app
-    for each in (tasks.app, tasks.short):
-        each.close()
+    tasks.app.close()
 
 
 @pytest.fixture
@@ -38,15 +39,15 @@ def start(app: App) -> Iterator[Start]:
     before = children()
     workers = []
 
-    def begin(of: App = app, **settings: Any) -> Worker:
-        workers.append(of.worker(processes=1, **settings))
+    def begin(**settings: Any) -> Worker:
+        workers.append(app.worker(processes=1, **settings))
         workers[-1].start()
         return workers[-1]
 
     yield begin
     for worker in workers:
         worker.stop(grace=0.0)
-    assert children() <= before
+    wait_for(lambda: children() <= before, PATIENCE, "no child to be left behind")
 
 
 # -- how a run ends
@@ -113,7 +114,11 @@ def test_b13_a_process_that_dies_before_its_first_run_begins_is_a_failed_attempt
     )
 
 
-def test_an_idle_process_is_ended_in_an_orderly_way(app: App, start: Start, tmp_path: Path) -> None:
+def test_an_idle_process_is_ended_in_an_orderly_way(
+    app: App, start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for patience in ("spawn._LEAVE", "process._REAP"):
+        monkeypatch.setattr(f"tenure.worker.{patience}", PATIENCE)  # the machine may be busy
     worker, file = start(), tmp_path / "file"
     assert over(app, tasks.last_words.enqueue(file=str(file)).id).state is State.COMPLETED
     worker.stop()
@@ -297,7 +302,19 @@ def test_a_process_left_behind_by_a_fork_does_not_hide_the_death(app: App, start
 def test_a_handler_that_holds_the_interpreter_for_three_leases_runs_once(
     app: App, start: Start, tmp_path: Path
 ) -> None:
-    start(tasks.short)
-    file = tmp_path / "runs"
-    assert result(app, tasks.greedy.enqueue(file=str(file), seconds=6).id) == "woke up"
+    """The leases pass on a clock of worker and store, which goes on when the last renewal has come."""
+    clock, lease = Clock(), tasks.greedy.defaults.lease
+    app.use_store(SqliteStore(str(tmp_path / "jobs.db"), clocks=Clocks(boot=clock)))
+    start(clock=clock, beat=0.05)
+    file, pipe = tmp_path / "runs", tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writing = os.open(pipe, os.O_RDWR)
+    job = tasks.greedy.enqueue(file=str(file), pipe=str(pipe)).id
+    assert written(file) == "run\n"
+    for _ in range(10):
+        clock.advance(lease / 3)  # of what the store has renewed last, the worker may not have heard yet
+        when(app, job, lambda record: record.lease_remaining == lease)
+    os.write(writing, b"!")
+    assert result(app, job) == "woke up"
     assert file.read_text() == "run\n"
+    os.close(writing)

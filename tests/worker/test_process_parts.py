@@ -60,8 +60,9 @@ def test_a_lease_whose_end_was_never_written_is_lost(ends: tuple[SharedEnd, Shar
 def test_the_childs_lease_follows_what_the_worker_writes(ends: tuple[SharedEnd, SharedEnd]) -> None:
     ours, theirs = ends
     lease, child = held(), shared_lease(theirs)
+    left = lease.remaining()
     ours.put(lease)
-    assert 0 < child.remaining() <= lease.remaining() + 0.001
+    assert 0 < child.remaining() <= left
     child.check()
     lease.lose("another worker has it")
     ours.put(lease)
@@ -80,8 +81,8 @@ def test_a_child_cannot_move_the_end(ends: tuple[SharedEnd, SharedEnd]) -> None:
 
 def test_only_what_remains_counts_on_another_clock(ends: tuple[SharedEnd, SharedEnd]) -> None:
     ours, theirs = ends
-    ours.put(held(10.0, clock=lambda: 5_000_000_000.0))
-    assert 9.0 < shared_lease(theirs).remaining() < 10.0
+    ours.put(held(600.0, clock=lambda: 5_000_000_000.0))
+    assert 500.0 < shared_lease(theirs).remaining() < 600.0
 
 
 def test_the_shared_end_follows_the_lease_while_its_run_lasts(ends: tuple[SharedEnd, SharedEnd]) -> None:

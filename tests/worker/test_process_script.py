@@ -28,7 +28,7 @@ from tenure import App, Job
 app = App(sys.argv[1])
 
 
-@app.task(isolation="process", lease=1)
+@app.task(isolation="process", lease=4)
 def watch(job: Job, file: str) -> None:
     while True:
         Path(file).write_text(f"{os.getpid()} {'lost' if job.lease.lost else 'held'}")
@@ -58,15 +58,13 @@ if __name__ == "__main__":
 class Program:
     """The script at work on one job, which writes its process id and more into a file."""
 
-    def __init__(self, folder: Path, processes: Processes, task: str, script: str = SCRIPT) -> None:
+    def __init__(self, folder: Path, processes: Processes, task: str, script: str, lease: float) -> None:
         self.file = folder / "file"
         address = f"sqlite:///{folder / 'jobs.db'}"
         self.app = App(address)
         self.app.store.migrate()
         arguments = msgspec.json.encode({"file": str(self.file)}).decode()
-        self.app.client.enqueue(
-            [NewJob("job", task, arguments, max_attempts=1, lease=1.0 if task == "watch" else 60.0)]
-        )
+        self.app.client.enqueue([NewJob("job", task, arguments, max_attempts=1, lease=lease)])
         path = folder / "shop.py"
         path.write_text(script)
         self.worker = processes.python(path, address)
@@ -85,8 +83,8 @@ def program(tmp_path: Path) -> Iterator[Callable[..., Program]]:
     started: list[Program] = []
     with Processes(tmp_path) as processes:
 
-        def begin(task: str, script: str = SCRIPT) -> Program:
-            started.append(Program(tmp_path, processes, task, script))
+        def begin(task: str, script: str = SCRIPT, lease: float = 60.0) -> Program:
+            started.append(Program(tmp_path, processes, task, script, lease))
             return started[-1]
 
         yield begin
@@ -103,7 +101,7 @@ def test_a_killed_worker_takes_its_process_along(program: Callable[..., Program]
 
 
 def test_the_lease_ends_by_the_clock_while_the_worker_is_frozen(program: Callable[..., Program]) -> None:
-    running = program("watch")
+    running = program("watch", lease=4.0)
     child = running.job_process()
     running.await_words(f"{child} held")
     running.worker.stop()

@@ -268,6 +268,20 @@ def test_it_looks_again_at_the_first_end_it_knows_of(bench: Bench) -> None:
     assert bench.warden.look() == pytest.approx(bench.clock() + 5.0)
 
 
+def test_a_run_that_ended_and_waits_to_be_settled_is_not_looked_after(bench: Bench) -> None:
+    run = bench.run(timeout=5.0)
+    run.end()
+    bench.clock.advance(LEASE)
+    assert bench.warden.look() > bench.clock()
+
+
+def test_a_run_that_was_told_to_stop_is_looked_after_when_its_lease_ends(bench: Bench) -> None:
+    run = bench.run()
+    bench.warden.tell(run, Stop("the worker is shutting down", Verb.RELEASE))
+    bench.clock.advance(LEASE * TRUST - 0.01)
+    assert bench.warden.look() == pytest.approx(run.lease.ends_at)
+
+
 def test_a_sleeping_warden_is_woken_for_a_run_that_ends_sooner(bench: Bench) -> None:
     bench.warden.start()
     try:

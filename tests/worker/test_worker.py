@@ -7,10 +7,13 @@ from typing import Any
 
 from tenure import App, State
 from tenure.clock import boot_clock
+from tenure.protocol.events import Kind
 from tenure.protocol.op import Op
 from tenure.store.contract import Driver
 from tenure.store.memory import MemoryStore
 from tests.support.processes import wait_for
+
+LEASE = 60.0
 
 
 class JumpingClock:
@@ -42,7 +45,7 @@ class LateStore:
                 answer = inner.do(verb, *args, **kwargs)
                 if verb.__name__ == "turn" and answer.claimed and not late.late:
                     late.late += 1
-                    late._clock.ahead += 60.0
+                    late._clock.ahead += 2 * LEASE
                 return answer
 
             def close(self) -> None:
@@ -51,12 +54,28 @@ class LateStore:
         return Late()
 
 
+def test_b03_who_hears_that_a_worker_stops_can_enqueue_what_it_will_not_claim() -> None:
+    app, refusals = App("memory://"), list[str | None]()
+
+    @app.task
+    def work() -> None:
+        """Give the worker something to be for."""
+
+    worker = app.worker(retention=None)
+    worker.emitter.subscribe(
+        lambda event: refusals.append(worker._feeder.refusal()) if event.kind is Kind.WORKER_STOPPING else None
+    )
+    worker.start()
+    worker.stop(grace=0)
+    assert refusals == ["the worker is stopping"]
+
+
 def test_b18_a_claim_that_outlived_its_own_lease_is_given_back() -> None:
     clock = JumpingClock()
     store: Any = LateStore(clock)
     app, ran = App(store), []
 
-    @app.task(lease=5)
+    @app.task(lease=LEASE)
     def work() -> None:
         ran.append("ran")
 

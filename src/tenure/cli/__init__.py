@@ -11,6 +11,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     import typer
 
     from tenure.cli.root import app
+    from tenure.cli.streams import own_streams
 
     words = sys.argv[1:] if arguments is None else list(arguments)
-    return int(typer.main.get_command(app).main(words, prog_name="tenure", standalone_mode=False))
+    with own_streams():
+        return int(typer.main.get_command(app).main(words, prog_name="tenure", standalone_mode=False))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from tenure.cli.exits import Exit
 from tenure.cli.screen import Screen
+from tenure.cli.streams import Unheard
 from tenure.errors import TenureError
 from tenure.protocol.job import Moved
 from tenure.protocol.lifecycle import Actor, State, Verb, sources
@@ -79,7 +80,7 @@ def told_when_interrupted(screen: Screen, so_far: object) -> Iterator[None]:
     """Say how far work in steps got when it does not come to its end."""
     try:
         yield
-    except (KeyboardInterrupt, TenureError):
+    except (KeyboardInterrupt, Unheard, TenureError):
         screen.note(f"so far: {so_far}; the rest was not touched, run it again to go on", {"so_far": str(so_far)})
         raise
 

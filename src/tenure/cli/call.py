@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-import sys
 from collections.abc import Callable
 from functools import cached_property
 from typing import Annotated, Any, Concatenate, ParamSpec
@@ -20,7 +19,9 @@ from tenure.app import App
 from tenure.cli.apps import load_app
 from tenure.cli.exits import Exit
 from tenure.cli.screen import Screen
+from tenure.cli.streams import Unheard
 from tenure.cli.there import onlooker, refuse_missing
+from tenure.cli.words import refuse_bytes
 from tenure.client import Client
 from tenure.errors import BadSettings
 from tenure.store.address import FORMS
@@ -121,24 +122,25 @@ def command(*options: str) -> Callable[[Callable[Concatenate[Call, P], Exit | No
     """Make a function of a `Call` a command with these common `options`; errors become one line and an exit code."""
 
     def decorate(function: Callable[Concatenate[Call, P], Exit | None]) -> Callable[..., Exit]:
+        signature = _signature(function, options)
+
         @functools.wraps(function)
         def run(*, traceback: bool = False, **given: Any) -> Exit:
+            said = dict(given)
             call = Call(**{name: given.pop(name) for name in options if name in given})
             try:
+                refuse_bytes(signature, said)
                 return function(call, **given) or Exit.DONE  # type: ignore[call-arg]  # typer read the signature below
             except KeyboardInterrupt:
                 call.screen.complain("Interrupted", "interrupted", Exit.INTERRUPTED)
                 return Exit.INTERRUPTED
-            except BrokenPipeError:
-                # Whoever read this has gone, as `head` does: nobody is left to be told.
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-                return Exit.DONE
+            except Unheard:
+                raise  # told where the call ends, as for what no command has said
             except Exception as error:  # noqa: BLE001 -- the end of every command: told in one line, never thrown
                 return call.screen.fail(error, traceback=traceback)
             finally:
                 call.close()
 
-        signature = _signature(function, options)
         run.__signature__ = signature  # type: ignore[attr-defined]
         run.__annotations__ = {name: parameter.annotation for name, parameter in signature.parameters.items()}
         return run

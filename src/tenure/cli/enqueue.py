@@ -95,10 +95,11 @@ def _with_app(call: Call, name: str, given: Given, options: dict[str, Any]) -> E
     secret = (*task.defaults.secret, *options.get("secret", ()))
     if "secret" in options:
         options["secret"] = secret
+    chosen = task.options(**options)
     arguments = _fit(name, read_signature(name, task.function, takes_job=task.takes_job), given, secret)
     # Read with the task's types first: a datetime or a Decimal comes from the command line as JSON text.
     args, kwargs = task.codec.spread(task.codec.decode(msgspec.json.encode(arguments).decode()))
-    return task.options(**options).enqueue(*args, **kwargs)
+    return chosen.enqueue(*args, **kwargs)
 
 
 def _fit(task: str, signature: Signature, given: Given, secret: tuple[str, ...]) -> dict[str, msgspec.Raw]:
@@ -119,6 +120,11 @@ def _fit(task: str, signature: Signature, given: Given, secret: tuple[str, ...])
 
 
 def _without_app(call: Call, name: str, given: Given, options: dict[str, Any]) -> Enqueued:
+    for secret in options.get("secret", ()):
+        if check_name("the name of a secret argument", secret) not in given:
+            raise BadArguments(
+                name, secret, f"is to be secret and is not given; given are: {', '.join(given) or 'none'}"
+            )
     text = msgspec.json.encode({name: untyped(value) for name, value in given.items()})
     if len(text) > MAX_BYTES:
         raise BadArguments(name, "", f"{len(text)} bytes as JSON, above the limit of {MAX_BYTES}")

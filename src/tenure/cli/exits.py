@@ -8,7 +8,7 @@ from tenure.errors import Misuse, NotFound, OutcomeUnknown, Refused, TenureError
 
 
 class Exit(IntEnum):
-    """How a command ended; 70 and 130 are the usual numbers of sysexits.h and of SIGINT."""
+    """How a command ended; 70 and 74 are numbers of sysexits.h, 130 and 141 those of SIGINT and SIGPIPE."""
 
     DONE = 0
     REFUSED = 1
@@ -17,7 +17,9 @@ class Exit(IntEnum):
     UNAVAILABLE = 4
     UNKNOWN = 5
     FAULT = 70
+    UNWRITTEN = 74
     INTERRUPTED = 130
+    UNREAD = 141
 
 
 MEANINGS: dict[Exit, str] = {
@@ -28,7 +30,9 @@ MEANINGS: dict[Exit, str] = {
     Exit.UNAVAILABLE: "nothing was done, the store could not be asked: try again later",
     Exit.UNKNOWN: "the answer was lost, it may or may not be done: ask, or repeat the call",
     Exit.FAULT: "an error that Tenure did not expect: repeat with --traceback and report it",
+    Exit.UNWRITTEN: "standard output was full or closed: what was asked for may be done, the answer is lost",
     Exit.INTERRUPTED: "interrupted",
+    Exit.UNREAD: "whoever read standard output left before its end, as head does: what was left to do was not done",
 }
 
 _BY_ERROR: tuple[tuple[type[TenureError], Exit], ...] = (

@@ -11,6 +11,7 @@ import typer
 from tenure.cli.call import Call, command
 from tenure.cli.exits import Exit
 from tenure.cli.judge import conclusion, document, line, sentences
+from tenure.errors import Misuse
 
 if TYPE_CHECKING:
     from tenure.proof.prove.outcome import Proof
@@ -122,11 +123,18 @@ def _run(call: Call, plan: Plan, folder: Path) -> Proof:
 
 def _keep(proof: Proof, folder: Path, report: Path | None, history: Path | None) -> None:
     if history is not None:
-        history.write_bytes((folder / "history.jsonl").read_bytes())
+        _write(history, (folder / "history.jsonl").read_bytes())
     if report is not None:
         from tenure.proof.prove.report import page
 
-        report.write_text(page(proof), encoding="utf-8")
+        _write(report, page(proof).encode())
+
+
+def _write(path: Path, data: bytes) -> None:
+    try:
+        path.write_bytes(data)
+    except OSError as error:
+        raise Misuse(f"cannot write {path}: {error.strerror}") from error
 
 
 def _told(proof: Proof) -> dict[str, Any]:

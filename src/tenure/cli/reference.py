@@ -30,6 +30,9 @@ Arguments, results, progress, error messages and tracebacks of jobs are shown on
 otherwise; arguments that a job declares secret are never shown. `enqueue` repeats a value that was typed as `key=value`
 and does not fit its parameter, unless the argument is secret. Addresses of stores are shown without user data.
 
+The names of files, that of a SQLite store too, may be any bytes, and in an address such a byte can be written `%FF`.
+Every other word of a call has to be text.
+
 A SQLite file that is not there is made by `migrate`, `enqueue` and `worker`; every other command refuses it, so that a
 mistyped path does not look like an empty store.
 """

@@ -20,6 +20,7 @@ from tenure.cli.prove import prove
 from tenure.cli.safe import one_line
 from tenure.cli.screen import Screen
 from tenure.cli.status import queues, workers
+from tenure.cli.streams import Unheard, flush
 from tenure.cli.upkeep import migrate, prune, recover
 from tenure.cli.worker import worker
 from tenure.protocol.lifecycle import Verb
@@ -37,6 +38,9 @@ class Root(TyperGroup):
         words = given[0] if given else extra.get("args") or ()
         try:
             code = int(super().main(*given, **extra | {"standalone_mode": False}) or Exit.DONE)
+            flush()
+        except Unheard as error:
+            code = _unheard(error, words)
         except _USAGE_ERRORS as error:
             code = _mistake(error, words)
         except typer.Abort:
@@ -57,6 +61,13 @@ def _mistake(error: Exception, words: Sequence[str]) -> Exit:
     said = message.rstrip(".") if meant is None else f"{message.rstrip('.')}: {meant}"
     Screen(as_json="--json" in words).complain("Usage", one_line(f"{said}; see {path} --help"), Exit.MISTAKE)
     return Exit.MISTAKE
+
+
+def _unheard(error: Unheard, words: Sequence[str]) -> Exit:
+    if error.gone:
+        return Exit.UNREAD  # nobody is left to be told
+    Screen(as_json="--json" in words).complain("Unheard", one_line(str(error)), Exit.UNWRITTEN)
+    return Exit.UNWRITTEN
 
 
 app = typer.Typer(

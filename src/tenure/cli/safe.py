@@ -11,7 +11,9 @@ from tenure.errors import BadSettings, OutcomeUnknown, TenureError, Unavailable
 
 _USER_DATA = re.compile(r"(\w+:/+)\S*@")
 _QUERY = re.compile(r"([?&]\w*(?:pass|secret|token|key)\w*=)[^&\s'\"]*", re.IGNORECASE)
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_BYTES = range(0xDC80, 0xDD00)
+"""How Python writes a byte of an argument or of a file's name that is no text."""
 
 _ABOUT_CODE = (ImportError, SyntaxError, NameError, AttributeError)
 """Errors whose message holds names of the program, not values."""
@@ -26,8 +28,13 @@ def without_user_data(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Escape what a terminal would obey instead of showing; line breaks and tabs stay."""
-    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+    """Escape what a terminal would obey instead of showing, and bytes that are no text; line breaks and tabs stay."""
+    return _CONTROL.sub(_escaped, text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\x{code & 0xFF if code in _BYTES else code:02x}"
 
 
 def one_line(text: str) -> str:

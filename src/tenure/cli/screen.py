@@ -19,6 +19,7 @@ from rich.text import Text
 
 from tenure.cli.exits import Exit, exit_for
 from tenure.cli.safe import brief, full, one_line, printable
+from tenure.cli.streams import read_input
 from tenure.errors import Misuse, TenureError
 
 _WIDE = 10_000  # columns where there is no terminal, so that nothing is cut for `grep`
@@ -50,7 +51,7 @@ class Screen:
     def emit(self, value: Any) -> None:
         """Write one JSON document on one line, where JSON was asked for."""
         if self.as_json:
-            typer.echo(msgspec.json.encode(value))
+            typer.echo(_json(value))
 
     def say(self, *lines: object) -> None:
         """Show something to people; nothing where JSON was asked for."""
@@ -61,7 +62,7 @@ class Screen:
     def note(self, line: str, value: dict[str, Any]) -> None:
         """Add something beside the answer, on standard error."""
         if self.as_json:
-            typer.echo(msgspec.json.encode(value), err=True)
+            typer.echo(_json(value), err=True)
         else:
             self.err.print(printable(line), soft_wrap=True)
 
@@ -83,7 +84,7 @@ class Screen:
             raise Misuse("nothing was done: with --json nobody is asked, so add --yes")
         sys.stderr.write(printable(f"{question} [y/N] "))
         sys.stderr.flush()
-        answer = sys.stdin.readline()
+        answer = read_input(line=True)
         if not answer:
             raise Misuse("nothing was done: nobody was there to confirm it, so add --yes")
         return answer.strip().lower() in {"y", "yes"}
@@ -113,7 +114,7 @@ class Screen:
         """Write one error to standard error."""
         if self.as_json:
             told = {"error": kind, "message": message, "exit": int(code)} | ({"traceback": trace} if trace else {})
-            typer.echo(msgspec.json.encode(told), err=True)
+            typer.echo(_json(told), err=True)
             return
         if trace is not None:
             self.err.print(trace, soft_wrap=True)
@@ -123,6 +124,21 @@ class Screen:
 def phase_text(phase: object) -> Text:
     """Show a phase in its colour."""
     return Text(str(phase), style=STYLES[str(phase)])
+
+
+def _json(value: Any) -> bytes:
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:  # the name of a file may be any bytes
+        return msgspec.json.encode(_printable(msgspec.to_builtins(value)))
+
+
+def _printable(value: Any) -> Any:
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, dict):
+        return {_printable(name): _printable(part) for name, part in value.items()}
+    return [_printable(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def _console(file: TextIO) -> Console:

@@ -5,6 +5,7 @@ Nor must tables be made in a database of another program: who only looks reads a
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from urllib.parse import quote
 
@@ -23,7 +24,7 @@ def refuse_missing(store: Store) -> None:
     """Raise BadSettings, with what to do, for a file that is not there; a missing folder is for the store to tell."""
     path = _missing_file(store)
     if path is not None and path.parent.is_dir():
-        address = f"sqlite:///{quote(str(path))}"  # which leaves nothing that a shell would read
+        address = f"sqlite:///{quote(os.fsencode(path))}"  # which leaves nothing that a shell would read
         raise BadSettings(
             f"there is no store {path}: check the path, or make it with `tenure migrate --store {address}`; a worker"
             " makes it, too, and so does the first enqueue"

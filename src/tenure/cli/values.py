@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from inspect import formatannotation
 from typing import Any
 
 import msgspec
 
+from tenure.cli.streams import read_input
 from tenure.errors import Misuse
 
 FORMS = "arguments are key=value pairs, one JSON object, or - for a JSON object on standard input"
@@ -29,7 +29,7 @@ _read_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 def read_arguments(words: Sequence[str]) -> Given:
     """Read arguments by name; raises Misuse for words that are none, never quoting what may be a value (B30)."""
     if len(words) == 1 and (words[0] == "-" or words[0].lstrip().startswith("{")):
-        text = sys.stdin.read() if words[0] == "-" else words[0]
+        text = read_input() if words[0] == "-" else words[0]
         try:
             return dict(_read_object(text))
         except msgspec.DecodeError as error:

@@ -14,6 +14,7 @@ import typer
 from tenure import __version__
 from tenure.cli.call import EVERYWHERE, Call, command
 from tenure.cli.logs import configure_logging
+from tenure.cli.streams import leave_output
 from tenure.cli.times import read_duration
 from tenure.errors import Misuse
 
@@ -78,9 +79,8 @@ def worker(
     }
     made = call.app.worker(**{setting: value for setting, value in said.items() if value is not None})
     configure_logging(log_level, as_json=call.screen.as_json)
-    banner = describe(made)
-    call.screen.emit(banner)
-    _show(call, banner)
+    _show(call, describe(made))
+    leave_output()  # where it is full or closed, a handler that prints meets what it would meet without us
     made.run()
 
 
@@ -108,6 +108,7 @@ def describe(made: Worker) -> dict[str, Any]:
 
 
 def _show(call: Call, banner: dict[str, Any]) -> None:
+    call.screen.emit(banner)
     if call.screen.as_json:
         return
     lines = [

@@ -70,6 +70,11 @@ class Codec:
         self._plain = {name: _plain_types(kind) for name, kind in signature.types.items()}
         self._plain_result = {"": _plain_types(signature.returns)}
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the arguments, in the order of the signature."""
+        return tuple(self._signature.types)
+
     def encode(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         """Bind a call to the signature and write its arguments as one compact JSON object.
 

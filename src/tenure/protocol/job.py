@@ -235,6 +235,15 @@ class QueueCounts:
 
 
 @dataclass(frozen=True, slots=True)
+class Foremost:
+    """The job that has been due longest in a queue under one priority: its task, and for how many seconds."""
+
+    queue: str
+    task: str
+    due_for: float
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerRecord:
     """One start of a worker, as it last reported itself."""
 

@@ -29,10 +29,13 @@ def check_trace(value: str) -> str:
 
 
 def _check(what: str, value: str, kind: str, longest: int) -> str:
-    rule = f"{kind} is 1 to {longest} characters of text without control characters (no line breaks, no NUL)"
     if not isinstance(value, str):
-        raise Misuse(f"{what} must be text, not {type(value).__name__}: {rule}")
+        raise Misuse(f"{what} must be text, not {type(value).__name__}: {_rule(kind, longest)}")
     if not value or len(value) > longest or _FORBIDDEN.search(value):
         shown = value if len(value) <= _SHOWN else value[:_SHOWN] + "…"
-        raise Misuse(f"{what} {shown!r} is refused: {rule}")
+        raise Misuse(f"{what} {shown!r} is refused: {_rule(kind, longest)}")
     return value
+
+
+def _rule(kind: str, longest: int) -> str:
+    return f"{kind} is 1 to {longest} characters of text without control characters (no line breaks, no NUL)"

@@ -46,7 +46,10 @@ def _sqlite(rest: str) -> Store:
         raise BadSettings("a SQLite store is sqlite:///relative/path.db or sqlite:////absolute/path.db")
     from tenure.store.sqlite import SqliteStore
 
-    return SqliteStore(unquote(rest[1:]))
+    path = unquote(rest[1:], errors="surrogateescape")  # the name of a file may be any bytes
+    if "\0" in path:
+        raise BadSettings("the path of a SQLite store holds a NUL, which no path can")
+    return SqliteStore(path)
 
 
 def _postgres(address: str) -> Store:

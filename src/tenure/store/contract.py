@@ -30,6 +30,7 @@ from tenure.protocol.job import (
     Ending,
     Enqueued,
     Filter,
+    Foremost,
     HistoryEntry,
     JobRecord,
     Moved,
@@ -191,8 +192,12 @@ class Verbs(Protocol):
 
     # -- workers, and the store itself
 
-    def report(self, worker: WorkerRecord) -> Op[None]:
-        """Tell that a worker lives; `seen_ago` and `held` are ignored."""
+    def report(self, worker: WorkerRecord) -> Op[list[Foremost]]:
+        """Tell that a worker lives; `seen_ago` and `held` are ignored.
+
+        Returns what has been due longest in each of its queues under each priority: what stands there for long is of a
+        task that nobody runs.
+        """
         ...
 
     def forget(self, owner: str) -> Op[None]:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from tenure.protocol.job import Claimed, Failure, HistoryEntry, JobRecord, NewJob, QueueCounts, WorkerRecord
+from tenure.protocol.job import Claimed, Failure, Foremost, HistoryEntry, JobRecord, NewJob, QueueCounts, WorkerRecord
 from tenure.protocol.lifecycle import State, Verb
 from tenure.store.statements import Row
 
@@ -157,6 +157,12 @@ def history_entry(row: Row) -> HistoryEntry:
 def queue_counts(row: Row) -> QueueCounts:
     """Read one row of the counts."""
     return QueueCounts(*row)
+
+
+def foremost(row: Row) -> Foremost:
+    """Read what stands first in one lane."""
+    queue, task, due_ms = row
+    return Foremost(queue, task, due_ms / 1000)
 
 
 def worker_record(row: Row) -> WorkerRecord:

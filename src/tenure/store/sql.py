@@ -16,6 +16,7 @@ from tenure.protocol.job import (
     Ending,
     Enqueued,
     Filter,
+    Foremost,
     HistoryEntry,
     JobRecord,
     Moved,
@@ -253,7 +254,7 @@ class SqlVerbs:
 
     # -- workers, and the store itself
 
-    def report(self, worker: WorkerRecord) -> Op[None]:
+    def report(self, worker: WorkerRecord) -> Op[list[Foremost]]:
         """Tell that a worker lives; see `Verbs.report`."""
         parameters = {
             "owner": worker.owner,
@@ -263,7 +264,8 @@ class SqlVerbs:
             "queues": rows.write_names(worker.queues),
             "slots": worker.slots,
         }
-        yield from _one(Call("report", parameters))
+        calls = (Call("report", parameters), Call("foremost", {"queues": worker.queues}))
+        return [rows.foremost(row) for row in (yield from ask(Batch(calls)))[1]]
 
     def forget(self, owner: str) -> Op[None]:
         """Remove a worker that has stopped, and any unheard of for a day; see `Verbs.forget`."""

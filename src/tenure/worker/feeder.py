@@ -166,10 +166,12 @@ class Feeder:
         sent_at: float,
     ) -> None:
         took = self._clock() - sent_at
-        self._tell(endings, turn.answers)
+        if endings:
+            self._tell(endings, turn.answers)
         self._careful = bool(self._busy)
         batches = [(lane, [row for row in turn.claimed if row.task in lane.names]) for lane, _ in wanted]
-        self._measure(endings, batches, took)
+        if endings or turn.claimed:
+            self._measure(endings, batches, took)
         for (lane, want), (_, rows) in zip(wanted, batches, strict=True):
             filled = len(rows) >= want.limit
             lane.hungry = lane.hungry or filled

@@ -153,10 +153,10 @@ class Keeper:
 
     def _note_delay(self) -> None:
         late = self._clock() - self._last_beat - self._interval
-        if late > self._interval and self._held:
-            self._emitter.emit(
-                Kind.KEEPER_LATE, detail=f"the renewals of {len(self._held)} jobs were {late:.1f} s late"
-            )
+        held = len(self._held)
+        if late > self._interval and held:
+            jobs = "1 job" if held == 1 else f"{held} jobs"
+            self._emitter.emit(Kind.KEEPER_LATE, detail=f"the renewals of {jobs} were {late:.1f} s late")
 
     def _lose(self, lease: Lease, reason: str) -> None:
         with self._changed:

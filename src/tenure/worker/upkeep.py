@@ -1,20 +1,22 @@
-"""Upkeep: report that this worker lives and that generations are used up, prune; correctness needs none of it."""
+"""Upkeep: report that this worker lives, tell what waits for nobody, prune; correctness needs none of it."""
 
 from __future__ import annotations
 
 import random
 import threading
+from collections.abc import Sequence
 
 from tenure.clock import Clock
 from tenure.errors import TenureError
 from tenure.protocol.events import Emitter, Kind
-from tenure.protocol.job import WorkerRecord
+from tenure.protocol.job import Foremost, WorkerRecord
 from tenure.store.contract import MAX_GENERATION, Driver
 from tenure.worker.part import Crashed, Part
 from tenure.worker.program import Program
 
 REPORT = 10.0
 _FLOOR = 60.0  # seconds between two looks at the floor, and so between two complaints
+_WAITED = 30.0  # seconds that workers of another app, which share a queue, have before anything is said
 _PRUNE = 60.0
 _STEP = 500
 
@@ -39,6 +41,7 @@ class Upkeep:
         self._clock = clock
         self._next_report = 0.0
         self._next_floor = 0.0
+        self._unknown: set[str] = set()  # what was told already
         self._stopped = threading.Event()
         self._part = Part("upkeep", self._run, crashed)
 
@@ -62,10 +65,22 @@ class Upkeep:
         if self._clock() < self._next_report:
             return
         self._next_report = self._clock() + REPORT
-        driver.do(self._app.store.verbs.report, self._me)
+        self._look_for_unknown(driver.do(self._app.store.verbs.report, self._me))
         if self._clock() >= self._next_floor:
             self._next_floor = self._clock() + _FLOOR
             self._look_at_floor(driver)
+
+    def _look_for_unknown(self, foremost: Sequence[Foremost]) -> None:
+        """Tell once for each task that its jobs wait in a queue served here, and that this worker has no such task."""
+        for first in foremost:
+            if first.due_for < _WAITED or first.task in self._app.tasks or first.task in self._unknown:
+                continue
+            self._unknown.add(first.task)
+            detail = (
+                f"its jobs wait in queue {first.queue}, one of them due for {first.due_for:.0f} s, and the app of this"
+                " worker has no such task: start a worker whose app has it, or see whether --app names the right one"
+            )
+            self._emitter.emit(Kind.TASK_UNKNOWN, task=first.task, detail=detail)
 
     def _look_at_floor(self, driver: Driver) -> None:
         """Tell that no claim can have a generation above the floor: a claim that is refused for it just finds nothing.

@@ -105,7 +105,8 @@ class Warden:
             if run.deadline is not None and now >= run.deadline and run.stop is None:
                 self._limit_reached(run)
         self._give_up(now)
-        return min((self._next_end(run) for run in self._runs.all()), default=now + _LOOK)
+        # A run that has ended may wait long to be settled, and nothing that is still to come ends it.
+        return min((self._next_end(run) for run in self._runs.all() if not run.ended), default=now + _LOOK)
 
     def stop(self) -> None:
         """End the thread."""
@@ -130,7 +131,7 @@ class Warden:
                     return
 
     def _next_end(self, run: Run) -> float:
-        end = run.lease.ends_at if run.warned else self._soon(run)
+        end = run.lease.ends_at if run.warned or run.stop is not None else self._soon(run)
         return end if run.deadline is None or run.stop is not None else min(end, run.deadline)
 
     def _soon(self, run: Run) -> float:
@@ -152,6 +153,8 @@ class Warden:
         self.tell(run, Stop(reason, Verb.FAIL))
 
     def _give_up(self, now: float) -> None:
+        if not self._told:
+            return
         with self._changed:
             overdue = [run for run, until in self._told.items() if now >= until]
             for run in overdue:

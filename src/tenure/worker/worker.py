@@ -173,8 +173,8 @@ class Worker:
             return
         grace = self.settings.grace if grace is None else grace
         self._stops = max(1, self._stops)
+        self._feeder.stop_claiming()  # before anybody hears of it
         self.emitter.emit(Kind.WORKER_STOPPING, detail=stopping(len(self._runs), grace))
-        self._feeder.stop_claiming()
         self._ringer.stop()
         self._wait_for_runs(grace, lambda: self._stops > 1)
         if self._stops > 1:

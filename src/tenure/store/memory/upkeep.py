@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from heapq import nsmallest
 
-from tenure.protocol.job import Pruned, WorkerRecord
+from tenure.protocol.job import Foremost, Pruned, WorkerRecord
 from tenure.protocol.lifecycle import Actor, Verb, move
 from tenure.store import floor
 from tenure.store.contract import FLOOR_STEP, Admission
@@ -16,12 +16,14 @@ from tenure.store.memory.world import Reported, Row, World
 NAME = "memory://"
 
 
-def report(world: World, worker: WorkerRecord) -> None:
+def report(world: World, worker: WorkerRecord) -> list[Foremost]:
     """Tell that a worker lives; its first report is its start, by the store's clock."""
     now = world.now()
     known = world.workers.get(worker.owner)
     record = replace(worker, started_at=now.at) if known is None else known.record
     world.write(world.workers, worker.owner, Reported(record, now.tick))
+    first = world.index.foremost(worker.queues, now.at)
+    return [Foremost(queue, task, (now.at - run_at).total_seconds()) for queue, task, run_at in first]
 
 
 def forget(world: World, owner: str) -> None:

@@ -105,7 +105,7 @@ class Index:
         """List the ids of due jobs: higher priority first, then the order of queues, then `run_at`, then id."""
         lines: dict[tuple[int, int], list[list[tuple[datetime, str]]]] = {}
         for (queue, task, priority), line in self._waiting.items():
-            if queue in wanted.queues and task in wanted.tasks:
+            if line[0][0] <= at and queue in wanted.queues and task in wanted.tasks:
                 lines.setdefault((-priority, wanted.queues.index(queue)), []).append(line)
         for key in sorted(lines):
             for run_at, job in merge(*lines[key]):
@@ -120,6 +120,15 @@ class Index:
                 place = bisect_right(line, at, key=itemgetter(0))
                 yield line[0][0]
                 yield from (run_at for run_at, _ in line[place : place + 1])
+
+    def foremost(self, queues: Collection[str], at: datetime) -> Iterator[tuple[str, str, datetime]]:
+        """List what is due first in each of these queues under each priority: queue, task, and since when."""
+        first: dict[tuple[str, int], tuple[tuple[datetime, str], str]] = {}
+        for (queue, task, priority), line in self._waiting.items():
+            if queue in queues and task is not None and line[0][0] <= at:
+                first[queue, priority] = min(first.get((queue, priority), (line[0], task)), (line[0], task))
+        for (queue, _), ((run_at, _), task) in sorted(first.items()):
+            yield queue, task, run_at
 
     def _note(self, row: Row) -> None:
         if row.state is State.AVAILABLE:

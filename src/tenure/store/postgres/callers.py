@@ -53,6 +53,8 @@ class CallersTransaction:
         """
         self._looked = True
         (((commit, table),),) = yield from ask(Batch((Call("look"),)))
+        if isinstance(commit, bytes):
+            raise Misuse("connection= has client_encoding SQL_ASCII, in which psycopg decodes no text: set it to UTF8")
         check_commit("the transaction of connection=", commit)
         if table == self._table and not is_known(self._raw, self._identity):
             (((_seen[self._raw],),),) = yield from ask(Batch((Call("identify"),)))

@@ -458,6 +458,20 @@ FROM (SELECT @clock AS moment) AS clock
 ON CONFLICT (owner) DO UPDATE SET seen_at = excluded.seen_at
 RETURNING owner
 
+-- name: foremost
+-- What has been due longest in each lane: a row by the index for each, however deep the queue is.
+WITH RECURSIVE
+@lanes,
+clock AS MATERIALIZED (SELECT @clock AS moment)
+SELECT lane.queue, due.task, floor(extract(epoch FROM (SELECT moment FROM clock) - due.run_at) * 1000)::bigint
+FROM lane CROSS JOIN LATERAL (
+    SELECT j.task, j.run_at FROM tenure_jobs AS j
+    WHERE j.state = 'available' AND j.queue = lane.queue AND j.priority = lane.priority
+        AND j.run_at >= lane.earliest AND j.run_at <= (SELECT moment FROM clock)
+    ORDER BY j.run_at, j.id
+    LIMIT 1
+) AS due
+
 -- name: forget
 DELETE FROM tenure_workers
 WHERE owner = :owner::text OR seen_at <= (SELECT @clock) - :silent_ms::bigint * interval '1 millisecond'

@@ -49,7 +49,9 @@ class Target:
         }
         if "," in str(self.given.get("host", "")):
             defaults["target_session_attrs"] = "read-write"  # of several hosts, the primary
-        return defaults | self.given | {"connect_timeout": max(_SHORTEST_CONNECT, int(timeout))}
+        # Whatever address or environment say of the encoding: in SQL_ASCII psycopg would leave every text undecoded.
+        ours: Parameters = {"connect_timeout": max(_SHORTEST_CONNECT, int(timeout)), "client_encoding": "utf8"}
+        return defaults | self.given | ours
 
     def without_password(self, text: str) -> str:
         """Blot the password out of a text that a library wrote."""

@@ -1,12 +1,14 @@
 """A bell for a SQLite file: SQLite counts the commits of other connections, the kernel says when to ask for the count.
 
-A commit writes to the log first and becomes visible a moment later, without a further write. So a written log is asked
-about for a while, often, and otherwise the thread sleeps. Where there is no inotify the count is asked for regularly.
+A commit writes to the log first and becomes visible when the disk has synced it, without a further write. So a written
+log is asked about for a while, often at first, and otherwise the thread sleeps. Where there is no inotify the count is
+asked for regularly.
 """
 
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import select
 import sqlite3
@@ -17,8 +19,10 @@ from pathlib import Path
 from tenure.store.sqlite.connect import open_connection, translate
 from tenure.store.sqlite.forks import watch
 
-_ALERT = 0.05  # seconds after a write to the log in which a commit may become visible
+_ALERT = 0.05  # seconds after a write to the log in which most commits become visible
+_SYNCED = 5.0  # seconds in which they do on a disk that is slow, or busy
 _WHILE_ALERT = 0.001
+_PATIENT = 0.1  # of the time since the write: the pause between two questions after the alert
 _WITHOUT_INOTIFY = 0.005
 _IN_MODIFY, _IN_NONBLOCK_CLOEXEC = 0x2, 0o2004000  # inotify(7)
 
@@ -34,6 +38,7 @@ class FileBell:
         self._woken, self._waker = os.pipe()
         self._poll = select.poll()
         self._poll.register(self._woken, select.POLLIN)
+        self._stirred_at = -math.inf
         self._seen = self._version()
         watch(self)
 
@@ -74,8 +79,7 @@ class FileBell:
 
     def wait(self, seconds: float) -> bool:
         """Wait until somebody has committed, or `seconds` have passed."""
-        now = time.monotonic()
-        deadline, alert_until = now + seconds, now
+        deadline = time.monotonic() + seconds
         while True:
             version = self._version()
             if version != self._seen:
@@ -84,21 +88,27 @@ class FileBell:
             now = time.monotonic()
             if now >= deadline:
                 return False
-            stirred = self._sleep(deadline - now, alert=now < alert_until)
-            if self._woken in stirred:
+            if self._sleep(min(deadline - now, self._pause(now))):
                 return False
-            if stirred:
-                alert_until = time.monotonic() + _ALERT
 
-    def _sleep(self, left: float, *, alert: bool) -> set[int]:
-        if alert:
-            left = min(left, _WHILE_ALERT)
-        elif self._log is None:
-            left = min(left, _WITHOUT_INOTIFY)
-        stirred = {descriptor for descriptor, _ in self._poll.poll(left * 1000)}
+    def _pause(self, now: float) -> float:
+        """Tell when to ask again though nothing stirs."""
+        since = now - self._stirred_at
+        if since < _ALERT:
+            return _WHILE_ALERT
+        if self._log is None:
+            return _WITHOUT_INOTIFY
+        return since * _PATIENT if since < _SYNCED else math.inf
+
+    def _sleep(self, seconds: float) -> bool:
+        """Sleep until the log is written to, and note that; True when woken."""
+        stirred = {descriptor for descriptor, _ in self._poll.poll(seconds * 1000)}
         for descriptor in stirred:
             os.read(descriptor, 65536)
-        return stirred
+        if stirred - {self._woken}:
+            # Kept from one wait to the next: with what has become visible, word may have come of what follows it.
+            self._stirred_at = time.monotonic()
+        return self._woken in stirred
 
     def wake(self) -> None:
         """Make a waiting thread return at once."""

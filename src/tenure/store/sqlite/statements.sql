@@ -300,6 +300,19 @@ VALUES (:owner, :name, :host, :pid, :queues, :slots, :now_ms, :now_ms)
 ON CONFLICT (owner) DO UPDATE SET seen_at = excluded.seen_at
 RETURNING owner
 
+-- name: foremost
+-- What has been due longest in each lane: a row by the index for each, however deep the queue is.
+WITH RECURSIVE
+@lanes
+SELECT lane.queue, j.task, :now_ms - j.run_at
+FROM lane CROSS JOIN tenure_jobs AS j
+WHERE lane.priority IS NOT NULL AND j.rowid = (
+    SELECT due.rowid FROM tenure_jobs AS due INDEXED BY tenure_jobs_due
+    WHERE due.state = 'available' AND due.queue = lane.queue AND due.priority = lane.priority AND due.run_at <= :now_ms
+    ORDER BY due.run_at, due.id
+    LIMIT 1
+)
+
 -- name: forget
 DELETE FROM tenure_workers WHERE owner = :owner OR seen_at <= :now_ms - :silent_ms
 RETURNING owner

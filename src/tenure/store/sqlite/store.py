@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import sqlite3
 import threading
 import time
@@ -35,6 +36,7 @@ from tenure.store.sqlite.turnstile import Turnstile, turnstile_of
 P = ParamSpec("P")
 T = TypeVar("T")
 
+_BYTE = re.compile("[\udc80-\udcff]")  # a byte in the name of a file that is no text
 _QUIET = 5.0  # seconds that a fork waits for transactions under way in other threads
 
 
@@ -46,7 +48,7 @@ class SqliteStore:
 
     def __init__(self, path: str, *, clocks: Clocks | None = None) -> None:
         self.path = Path(path).absolute()
-        self.name = f"sqlite:///{self.path}"
+        self.name = f"sqlite:///{_BYTE.sub(lambda byte: f'%{ord(byte[0]) & 0xFF:02X}', str(self.path))}"
         self.verbs: Verbs = SqlVerbs(self.name)
         self._clocks = clocks or Clocks()
         self._idle: list[sqlite3.Connection] = []

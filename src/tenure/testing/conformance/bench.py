@@ -30,6 +30,8 @@ TIMEOUT: Final = 20.0
 TASK: Final = "work"
 QUEUE: Final = "default"
 LEASE: Final = 30.0
+LATE: Final = 4.0
+"""Seconds for which a machine may stand still between two lines of a case."""
 EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)
 
 

@@ -214,7 +214,7 @@ def _prune(bench: Bench) -> Scene:
 
 def _report(bench: Bench) -> Scene:
     record = WorkerRecord("owner", "ada", "host", 1, (), 1, datetime(2030, 1, 1, tzinfo=UTC), seen_ago=0.0, held=0)
-    return Scene(bench.verbs.report, (record,), once=_nothing, again=_nothing)
+    return Scene(bench.verbs.report, (record,), once=_none_wait, again=_none_wait)
 
 
 def _forget(bench: Bench) -> Scene:
@@ -385,6 +385,10 @@ def _equal(one: object, other: object) -> None:
 
 def _nothing(answer: object) -> None:
     assert answer is None
+
+
+def _none_wait(answer: object) -> None:
+    assert answer == []
 
 
 def _anything(_answer: object) -> None: ...

@@ -29,7 +29,7 @@ def test_an_end_does_what_the_table_says(bench: Bench, verb: Verb) -> None:
     assert (record.generation, record.worker, record.lease_remaining) == (held.generation, "ada", None)
     assert (record.ended, record.takeovers) == (verb, 0)
     assert record.ended_at is not None
-    assert abs(record.ended_at - record.now) < timedelta(seconds=2)
+    assert abs(record.ended_at - record.now) < timedelta(seconds=5)
     assert record.attempts == (1 if ending(verb).counts else 0)
     assert record.finished_at == (record.ended_at if record.state in FINAL else None)
     completes = verb is Verb.COMPLETE

@@ -6,7 +6,7 @@ import pytest
 
 from tenure.errors import LeaseHeld, NotAllowed, NotFound
 from tenure.protocol.lifecycle import State, Verb
-from tenure.testing.conformance.bench import LEASE, QUEUE, Bench
+from tenure.testing.conformance.bench import LATE, LEASE, QUEUE, Bench
 
 
 def test_a_named_lease_is_made_where_there_is_none(bench: Bench) -> None:
@@ -17,10 +17,10 @@ def test_a_named_lease_is_made_where_there_is_none(bench: Bench) -> None:
     record = bench.get("nightly report")
     assert (record.task, record.queue, record.arguments, record.worker) == (None, "", "{}", "ada")
     assert (record.max_takeovers, record.max_attempts, record.priority) == (None, None, 0)
-    assert record.lease_remaining == pytest.approx(45.0, abs=1.0)
+    assert record.lease_remaining == pytest.approx(45.0, abs=LATE)
     bench.shift(40.0)
     assert worker.renew(held) == []
-    assert bench.get("nightly report").lease_remaining == pytest.approx(45.0, abs=1.0)
+    assert bench.get("nightly report").lease_remaining == pytest.approx(45.0, abs=LATE)
 
 
 def test_a_named_lease_is_refused_to_others_while_it_lives(bench: Bench) -> None:
@@ -31,7 +31,7 @@ def test_a_named_lease_is_refused_to_others_while_it_lives(bench: Bench) -> None
         with pytest.raises(LeaseHeld) as refusal:
             claimer.take("report", create=True)
         assert (refusal.value.job, refusal.value.holder, refusal.value.generation) == ("report", "ada", held.generation)
-        assert refusal.value.remaining == pytest.approx(45.0, abs=1.0)
+        assert refusal.value.remaining == pytest.approx(45.0, abs=LATE)
     before.assert_same(bench.snapshot("report"))
 
 
@@ -73,7 +73,7 @@ def test_a_task_can_be_taken_by_its_id(bench: Bench) -> None:
     assert held.lease == 45.0
     bench.shift(40.0)
     assert worker.renew(held) == []
-    assert bench.get(job).lease_remaining == pytest.approx(45.0, abs=1.0)
+    assert bench.get(job).lease_remaining == pytest.approx(45.0, abs=LATE)
 
 
 def test_a_job_that_is_not_there_is_not_taken(bench: Bench) -> None:
