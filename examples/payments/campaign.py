@@ -21,13 +21,13 @@ SEEN = 3
 """How often each kind of trouble, and each answer to it, must have been seen before the run may end."""
 
 PORTION = 4
-"""Invoices that are handed out for each strike until enough has been seen, fewer towards the end; then all at once."""
+"""Invoices that are handed out at a time until enough has been seen, fewer towards the end; then all at once."""
 
 LONGEST = 300.0
 """Seconds after which a run is given up."""
 
 _QUIET = 0.5  # seconds without anybody about to write, after which the nemesis looks whether there is work at all
-_LAST = 5  # invoices that are left in peace, or the same ones would be struck again and again
+_LAST = 5  # invoices that are left in peace once enough has been seen, or they would be struck again and again
 _REST = 1.0  # seconds between two strikes once enough has been seen
 _LOOK = 0.2
 _PAGE = 1000
@@ -127,9 +127,10 @@ class Campaign:
                 raise TimeoutError(f"the run is not over after {LONGEST:g} s: {self._summary()}")
 
     def _strike(self, nemesis: Nemesis) -> str | None:
-        if self._report.enough:
+        enough = self._report.enough
+        if enough:
             time.sleep(_REST)
-        if self._left or self._report.paid_never > _LAST:
+        if self._left or not enough or self._report.paid_never > _LAST:
             return nemesis.strike(_QUIET)
         time.sleep(_LOOK)
         return None
@@ -148,8 +149,8 @@ class Campaign:
         """Enqueue a few invoices, in one transaction; each invoice is one job, and can be no second one."""
         sparing = max(1, min(PORTION, len(self._left) // 4))
         count = len(self._left) if self._report.enough else sparing
-        if not self._left:
-            return
+        if not self._left or (not self._report.enough and any(counts.due for counts in app.client.queues())):
+            return  # the last ones have not been taken, as while the workers start
         with closing(sqlite3.connect(self._store)) as shop, shop:
             for invoice in self._left[:count]:
                 job = self._task.options(id=f"invoice-{invoice}", connection=shop)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Self
 
-from tenure.testing.proxy import Proxy, free_port
+from tenure.testing.proxy import Proxy, free_port, give_back
 
 Fate = tuple[float, ...]
 """What becomes of one request: for each copy that is delivered, after how many seconds. The first copy is answered."""
@@ -48,6 +48,7 @@ class Courier:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+        give_back(self.port)
 
     def drain(self) -> None:
         """Wait until everything that is under way has been delivered."""

@@ -16,7 +16,7 @@ TAKEOVERS, REFUSALS = 5, 3
 """How many of each must have been seen before the run may end."""
 
 PORTION = 4
-"""Modules that are enqueued for each strike until enough has been seen; then the rest, all at once."""
+"""Modules that are enqueued at a time until enough has been seen; then the rest, all at once."""
 
 LONGEST = 300.0
 """Seconds after which a run is given up."""
@@ -96,12 +96,17 @@ class Campaign:
         return sum(record.state is not State.COMPLETED for record in self._records())
 
     def _hand_out(self) -> None:
+        if not self._report.enough and self._waiting():
+            return  # the last ones have not been taken, as while the workers start
         count = len(self._left) if self._report.enough else PORTION
         self._task.enqueue_many(self._left[:count])
         del self._left[:count]
 
     def _live(self) -> bool:
         return any(counts.queue == self._jobs for counts in app.client.queues())
+
+    def _waiting(self) -> int:
+        return sum(counts.due for counts in app.client.queues() if counts.queue == self._jobs)
 
     def _records(self) -> list[JobRecord]:
         records: list[JobRecord] = []

@@ -6,10 +6,12 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
-from examples.stdlib_index.campaign import REFUSALS, TAKEOVERS, Report
+from examples.stdlib_index.campaign import PORTION, REFUSALS, TAKEOVERS, Campaign, Report
 from examples.stdlib_index.index import Entry, find_modules, read_entry
 from examples.stdlib_index.results import dump, open_results, results_answer
+from examples.stdlib_index.tasks import app
 
 SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "stdlib_index" / "run.py"
 
@@ -25,6 +27,21 @@ def test_workers_under_attack_write_the_same_table_as_one_process_alone() -> Non
     assert report["applied_once"]
     assert report["takeovers"] >= TAKEOVERS
     assert report["refused_by_destination"] + report["refused_by_store"] >= REFUSALS
+
+
+def test_no_more_is_handed_out_while_the_last_portion_waits(tmp_path: Path) -> None:
+    """Workers that take long to start, on a busy machine, would else find all of it at once."""
+    app.use_store(f"sqlite:///{tmp_path}/store.db")
+    app.store.migrate()
+    modules = {f"module {number}": tmp_path for number in range(3 * PORTION)}
+    nobody: Any = None
+    campaign = Campaign(modules, "q", nobody, Report("sqlite", len(modules), digest_expected="a"))
+    for portions in (1, 2):
+        campaign._hand_out()
+        campaign._hand_out()
+        assert len(campaign._records()) == portions * PORTION
+        app.client.cancel([record.id for record in campaign._records()])
+    app.close()
 
 
 def test_a_report_says_what_does_not_hold() -> None:

@@ -15,9 +15,10 @@ from typing import Any, ClassVar
 
 import pytest
 
-from examples.payments.campaign import SEEN, Report, cents_of, note_books
+from examples.payments.campaign import PORTION, SEEN, Campaign, Report, cents_of, note_books
 from examples.payments.network import ONCE, TWICE, Courier, Fate
 from examples.payments.run import told
+from examples.payments.tasks import app
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "payments"
@@ -74,6 +75,20 @@ def test_an_interrupt_ends_every_process() -> None:
         _, said = run.communicate(timeout=30)
     assert (run.returncode, said) == (130, "interrupted; every process has been ended\n")
     assert [pid for pid in children if Path(f"/proc/{pid}").exists()] == []
+
+
+def test_no_more_is_handed_out_while_the_last_portion_waits(tmp_path: Path) -> None:
+    """Workers that take long to start, on a busy machine, would else find all of it at once."""
+    app.use_store(f"sqlite:///{tmp_path}/store.db")
+    app.store.migrate()
+    nobody: Any = None
+    campaign = Campaign(tmp_path / "store.db", nobody, Report(fence=True, invoices=20 * PORTION))
+    for portions in (1, 2):
+        campaign._hand_out()
+        campaign._hand_out()
+        assert len(campaign._records()) == portions * PORTION
+        app.client.cancel([record.id for record in campaign._records()])
+    app.close()
 
 
 # -- what a report says

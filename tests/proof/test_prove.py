@@ -69,20 +69,22 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_late_workers_change_nothing_on_sqlite(tmp_path: Path) -> None:
     history, report = tmp_path / "run.jsonl", tmp_path / "run.html"
-    told = prove("--seconds", 5, "--managed", "sqlite", "--history", history, "--report", report, code=0, saw=refused)
+
+    def saw_all(told: dict[str, Any]) -> bool:
+        asserted = {one["invariant"] for one in told["invariants"] if one["verdict"] == "kept"}
+        return (
+            refused(told)
+            and asserted >= {f"I{number}" for number in range(1, 18)} - {"I10"}
+            and all(faults(history, what) for what in ("pause", "kill", "rival"))
+        )
+
+    told = prove("--seconds", 5, "--managed", "sqlite", "--history", history, "--report", report, code=0, saw=saw_all)
     assert told["good"] is True
     assert told["conclusion"] == "late workers changed nothing"
     assert told["store"].startswith("sqlite:")
-    asserted = {name for name, verdict in told["verdicts"].items() if verdict == "kept"}
-    assert asserted >= {f"I{number}" for number in range(1, 18)} - {"I10"}
     assert told["stories"] == []
     judged = json.loads(tenure("judge", "--json", history).stdout)
     assert (judged["good"], judged["counts"]) == (True, told["counts"])
-    assert {json.loads(line)["what"] for line in history.read_text().splitlines() if '"kind":"fault"' in line} >= {
-        "pause",
-        "kill",
-        "rival",
-    }
     assert report.read_text().startswith("<!doctype html>")
 
 
@@ -136,7 +138,7 @@ def test_a_destination_with_a_fence_is_not(places: Path) -> None:
 def test_a_destination_that_takes_a_write_which_another_has_overtaken_is_found_out(places: Path) -> None:
     told = prove(
         "--seconds", 3, "--managed", "sqlite", "--faults", "reorder",
-        "--destination", "tests.proof.places:Unordered", code=1,
+        "--destination", "tests.proof.places:Unordered", code=1, by_chance=True,
     )  # fmt: skip
     assert told["verdicts"]["I12"] == "broken"
     assert told["verdicts"]["I3"] == "kept"
@@ -192,10 +194,11 @@ def test_jumps_of_the_stores_clock_let_no_late_worker_through(tmp_path: Path) ->
         assert (told.exit_code, told.stdout) == (2, "")
         assert "jump sets the clock of the store's server by libfaketime, which is not here" in told.stderr
         return
-    document = prove("--seconds", 5, *words, code=0, saw=refused)
+    document = prove(
+        "--seconds", 5, *words, code=0, saw=lambda told: refused(told) and len(faults(history, "jump")) >= 2
+    )
     assert document["verdicts"]["I7"] == "not asserted"
     assert document["verdicts"]["I3"] == document["verdicts"]["I8"] == document["verdicts"]["I14"] == "kept"
-    assert len(faults(history, "jump")) >= 2
 
 
 def test_a_destination_in_which_nothing_can_be_written_is_told(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,7 +221,7 @@ def orders(tmp_path: Path) -> Callable[[str], Orders]:
 
 def test_a_worker_that_ends_by_itself_is_told_with_its_words(orders: Callable[[str], Orders], tmp_path: Path) -> None:
     with Fleet(1, orders, "oracle://here", tmp_path) as fleet:
-        fleet.members()[0].process.wait(20.0)
+        fleet.members()[0].process.wait(60.0)
         with pytest.raises(Misuse, match=r"(?s)worker-1 ended by itself \(1\); it said: .*oracle://"):
             fleet.look_after()
 
@@ -244,7 +247,7 @@ def test_a_worker_that_cannot_reach_the_store_yet_is_started_again(
             fleet.look_after()
             return [member.name for member in fleet.members()] != ["worker-1"]
 
-        wait_for(restarted, 20, "another worker")
+        wait_for(restarted, 60, "another worker")
         assert [member.name for member in fleet.members()] == ["worker-2"]
 
 

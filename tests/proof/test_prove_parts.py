@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import inf
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,9 +15,10 @@ import pytest
 from tenure.app import App
 from tenure.errors import OutcomeUnknown, OutOfSequence, StaleToken, Unavailable
 from tenure.fences.rule import Mark
-from tenure.proof.history import Call, History, Line, Meta
+from tenure.proof.history import Call, Calm, History, Line, Meta
+from tenure.proof.prove import runner
 from tenure.proof.prove.places import HOST, Reference, Reply, Request, Server, Service, names_in, open_place
-from tenure.proof.prove.plan import FAULTS, read_faults
+from tenure.proof.prove.plan import FAULTS, Plan, read_faults
 from tenure.proof.prove.recorded import recorded, skewed
 from tenure.proof.recorder import Recorder
 from tenure.protocol.job import Claimer, Ending, NewJob, Turn, Wanted
@@ -25,6 +29,7 @@ from tenure.store.contract import Driver
 from tenure.store.memory import MemoryStore
 from tenure.testing.proxy import Proxy
 
+PATIENCE = 30.0
 ME = Claimer("owner-1", "A")
 WANTED = Wanted(("q",), ("t",), 5)
 
@@ -141,7 +146,7 @@ def service() -> Service:
 @pytest.fixture
 def place(service: Service) -> Iterator[Reference]:
     with Server(service) as server:
-        place = Reference(server.port)
+        place = Reference(server.port, PATIENCE)
         yield place
         place.close()
 
@@ -181,7 +186,7 @@ def test_without_the_fence_everything_is_applied() -> None:
 
 def test_a_lost_answer_is_unknown_and_the_next_call_connects_anew(service: Service) -> None:
     with Server(service) as server, Proxy(HOST, server.port) as proxy:
-        place = Reference(proxy.port)
+        place = Reference(proxy.port, PATIENCE)
         place.raise_to(Token("j", 1), "s")
         proxy.drop_reply()
         with pytest.raises(OutcomeUnknown):
@@ -213,7 +218,7 @@ def test_nothing_comes_between_comparison_and_write() -> None:
     service._marks = Slow()
     late = threading.Thread(target=service.answer, args=(Request("apply", "s", "j", 1, 1, '["late"]'),))
     late.start()
-    compared.wait(5.0)
+    assert compared.wait(PATIENCE)
     service.answer(Request("apply", "s", "j", 2, 1, '["new"]'))
     overtaken.set()
     late.join()
@@ -224,6 +229,57 @@ def test_nothing_comes_between_comparison_and_write() -> None:
 @pytest.mark.parametrize("value", [None, "no list", '{"a": 1}', "3"])
 def test_a_value_that_is_no_list_has_lost_all_writes(value: str | None) -> None:
     assert names_in(value) == []
+
+
+# -- the end of a run
+
+
+@dataclass
+class Machine:
+    """A clock that goes on where somebody sleeps, and how long it stands still at each sleep."""
+
+    stills: list[float]
+    now: float = 100.0
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds + (self.stills.pop(0) if self.stills else 0.0)
+
+
+def calmed(monkeypatch: pytest.MonkeyPatch, machine: Machine, over: float) -> tuple[list[float], float]:
+    """End a run whose jobs are over at a moment; tell when calm began, each time, and when it was waited for."""
+    lines: list[Line] = []
+    monkeypatch.setattr(runner, "boot_clock", lambda: machine.now)
+    monkeypatch.setattr(runner, "time", machine)
+    run: Any = object.__new__(runner._Run)
+    run.plan, run.queue = Plan(lease=1.0), "q"
+    run._note = Recorder(lines.append, "run", clock=lambda: machine.now)
+    left = [SimpleNamespace(queue="q")]
+    run._app = SimpleNamespace(client=SimpleNamespace(queues=lambda: left if machine.now < over else []))
+    run._calm_down(SimpleNamespace(look_after=lambda: None))
+    return [line.at for line in lines if isinstance(line, Calm)], machine.now
+
+
+def test_who_is_over_in_time_is_not_waited_for_any_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    calms, ended = calmed(monkeypatch, Machine([]), over=103.0)
+    assert calms == [100.0]
+    assert ended == pytest.approx(103.0, abs=0.1)
+
+
+def test_who_is_not_over_in_time_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    calms, ended = calmed(monkeypatch, Machine([0.5, 0.9]), over=inf)
+    assert calms == [100.0]
+    assert ended == pytest.approx(112.0, abs=0.1)
+
+
+def test_calm_begins_anew_where_the_machine_has_stood_still(monkeypatch: pytest.MonkeyPatch) -> None:
+    calms, ended = calmed(monkeypatch, Machine([0.0, 20.0, 0.0, 2.0]), over=130.0)
+    assert calms == pytest.approx([100.0, 120.1, 122.2])
+    assert ended == pytest.approx(130.0, abs=0.1)
+
+
+def test_a_machine_that_never_stands_fast_is_not_waited_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    calms, _ = calmed(monkeypatch, Machine([2.0] * 1000), over=inf)
+    assert len(calms) == runner._CALMS
 
 
 # -- plans

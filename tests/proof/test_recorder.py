@@ -164,6 +164,6 @@ def test_the_values_of_a_store_are_told(recorder: Recorder, lines: list[Line]) -
     assert told == [("takeover", 1, "ada", ""), ("refused", 1, "ada", "complete"), ("retry", 2, "bob", "")]
     row = lines[-1]
     assert isinstance(row, Row)
-    assert row.due_in == pytest.approx(60.0, abs=1.0)
+    assert 0.0 < row.due_in <= 60.0
     assert (row.state, row.generation, row.ended) == (State.AVAILABLE, 2, "retry")
     assert (row.attempts, row.max_attempts, row.takeovers, row.max_takeovers) == (1, 3, 1, 2)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _POLL: Final = 0.015
-_PATIENCE: Final = 10.0
+_PATIENCE: Final = 30.0
 
 # Reads the process groups to end, and ends them when the process that holds the pipe is gone.
 _REAPER: Final = 'while read -r group; do groups="$groups -$group"; done; kill -s KILL -- $groups 2>/dev/null'
@@ -89,8 +89,8 @@ class Child:
         return self._process.poll() is None
 
     def lines(self) -> list[str]:
-        """Return the lines that it has written to its standard output so far."""
-        return self.stdout.read_text().splitlines()
+        """Return the lines that it has written to its standard output so far, without one that has not ended yet."""
+        return self.stdout.read_text().rpartition("\n")[0].splitlines()
 
     def signal(self, number: signal.Signals, *, group: bool = False) -> None:
         """Send a signal to it, or to its whole process group."""

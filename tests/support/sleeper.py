@@ -36,7 +36,7 @@ class Sleeper(Server):
         return ["/bin/sh", "-c", f'touch "$0"; {self.script}', self.stray]
 
     def _ready(self) -> bool:
-        return "ready" in self._said()
+        return "ready" in self._said().split()  # and not in "already in use"
 
     def _strays(self) -> list[Path]:
         return [self.stray]

@@ -17,8 +17,11 @@ from tests.system.crashing import INSIDE, pass_by
 from tests.system.destination import Destination
 from tests.system.journal import await_go, folder, note
 
-LEASE = 2.0
-"""Seconds: short enough for a quick test, long enough for a machine with a load of six."""
+LEASE = 3.0
+"""Seconds, where a test lets it lapse: short enough for a quick test, long enough for a machine that stands still."""
+
+STEADY = 60.0
+"""Seconds, where no test lets it lapse."""
 
 SOON = Backoff(first=0.1, factor=1.0, jitter=0.0)
 
@@ -164,7 +167,7 @@ def elsewhere() -> None:
 # -- stopping
 
 
-@app.task(lease=LEASE)
+@app.task(lease=STEADY)
 def take_long(job: Job, seconds: float) -> None:
     """Take long in a thread, and obey when told to stop."""
     _started(job)
@@ -175,7 +178,7 @@ def take_long(job: Job, seconds: float) -> None:
     _ended(job)
 
 
-@app.task(lease=LEASE)
+@app.task(lease=STEADY)
 async def take_long_async(job: Job, seconds: float) -> None:
     """Take long in the event loop."""
     _started(job)
@@ -190,21 +193,21 @@ async def take_long_async(job: Job, seconds: float) -> None:
 # -- crashes
 
 
-@app.task(lease=1.0, max_attempts=3, max_takeovers=3)
+@app.task(lease=LEASE, max_attempts=3, max_takeovers=3)
 def kill_the_worker(job: Job) -> None:
     """Be poison."""
     _started(job)
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-@app.task(lease=1.0, max_attempts=3, backoff=SOON, isolation="process")
+@app.task(lease=LEASE, max_attempts=3, backoff=SOON, isolation="process")
 def kill_the_process(job: Job) -> None:
     """Be poison in a process of one's own."""
     _started(job)
     os.kill(os.getpid(), signal.SIGSEGV)
 
 
-@app.task(lease=1.0, max_takeovers=None)
+@app.task(lease=LEASE, max_takeovers=None)
 def write_number(job: Job, number: int) -> int:
     """Write a number to the destination, under the token."""
     _started(job, number=number)
@@ -217,14 +220,14 @@ def write_number(job: Job, number: int) -> int:
 # -- slots
 
 
-@app.task(lease=LEASE)
+@app.task(lease=STEADY)
 def hold_a_slot(job: Job, seconds: float) -> None:
     """Hold a slot for a while."""
     _started(job)
     time.sleep(seconds)
 
 
-@app.task(lease=LEASE, timeout=1.0, max_attempts=2, backoff=SOON)
+@app.task(lease=STEADY, timeout=1.0, max_attempts=2, backoff=SOON)
 def wait_for_a_child(job: Job) -> str:
     """Enqueue a job, once, and hold the slot until it has ended."""
     _started(job)
@@ -235,7 +238,7 @@ def wait_for_a_child(job: Job) -> str:
     return child
 
 
-@app.task(lease=LEASE, max_attempts=1)
+@app.task(lease=STEADY, max_attempts=1)
 def come_back_for_a_child(job: Job) -> str:
     """Enqueue a job, once, and give the slot back until it has ended."""
     _started(job)
@@ -252,13 +255,13 @@ def _enqueue_a_child() -> str:
 # -- sizes
 
 
-@app.task(lease=LEASE)
+@app.task(lease=STEADY)
 def echo(job: Job, text: str) -> str:
     """Return what came."""
     return text
 
 
-@app.task(lease=LEASE, max_attempts=1)
+@app.task(lease=STEADY, max_attempts=1)
 def grow(job: Job, size: int, how: str) -> str:
     """Return, or fail with, this many bytes."""
     _started(job)
@@ -269,7 +272,7 @@ def grow(job: Job, size: int, how: str) -> str:
     return "x" * size
 
 
-@app.task(lease=LEASE, max_attempts=1, isolation="process")
+@app.task(lease=STEADY, max_attempts=1, isolation="process")
 def grow_in_a_process(job: Job, size: int, how: str) -> str:
     """Return, or fail with, this many bytes, in a process."""
     _started(job)
@@ -281,7 +284,7 @@ def grow_in_a_process(job: Job, size: int, how: str) -> str:
 # -- a crowd
 
 
-@app.task(lease=10.0)
+@app.task(lease=30.0)
 def count_in(job: Job, number: int) -> int:
     """End at once, after writing to the store now and then; the lease is longer than any lock is held."""
     _started(job, number=number)
@@ -295,7 +298,7 @@ def count_in(job: Job, number: int) -> int:
 FOREVER = 600.0
 
 
-@app.task(lease=LEASE, timeout=1.0, max_attempts=1)
+@app.task(lease=STEADY, timeout=1.0, max_attempts=1)
 def loop_for_ever(job: Job) -> None:
     """Never end, in a thread."""
     _started(job)
@@ -303,14 +306,14 @@ def loop_for_ever(job: Job) -> None:
         pass
 
 
-@app.task(lease=LEASE, timeout=1.0, max_attempts=1)
+@app.task(lease=STEADY, timeout=1.0, max_attempts=1)
 def sleep_for_ever(job: Job) -> None:
     """Never return from a system call, in a thread."""
     _started(job)
     time.sleep(FOREVER)
 
 
-@app.task(lease=LEASE, timeout=1.0, max_attempts=1)
+@app.task(lease=STEADY, timeout=1.0, max_attempts=1)
 async def swallow_the_cancellation(job: Job) -> None:
     """Go on when cancelled."""
     _started(job)
@@ -322,7 +325,7 @@ async def swallow_the_cancellation(job: Job) -> None:
             note("swallowed", job=job.id)
 
 
-@app.task(lease=LEASE, timeout=1.0, max_attempts=1, isolation="process")
+@app.task(lease=STEADY, timeout=1.0, max_attempts=1, isolation="process")
 def loop_in_a_process(job: Job) -> None:
     """Never end, in a process that ignores SIGTERM."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -334,28 +337,28 @@ def loop_in_a_process(job: Job) -> None:
 # -- ends
 
 
-@app.task(lease=LEASE)
+@app.task(lease=STEADY)
 def return_the_unspeakable(job: Job) -> Any:
     """Return what JSON cannot carry, after an effect."""
     _started(job)
     return float("nan")
 
 
-@app.task(lease=LEASE, max_attempts=2, backoff=SOON)
+@app.task(lease=STEADY, max_attempts=2, backoff=SOON)
 def leave(job: Job) -> None:
     """Try to end the worker's process."""
     _started(job)
     raise SystemExit(3)
 
 
-@app.task(lease=LEASE, max_attempts=2, backoff=SOON)
+@app.task(lease=STEADY, max_attempts=2, backoff=SOON)
 async def leave_async(job: Job) -> None:
     """Try to end the worker's process from the event loop."""
     _started(job)
     raise SystemExit(3)
 
 
-@app.task(lease=LEASE, secret=("password",), max_attempts=2)
+@app.task(lease=STEADY, secret=("password",), max_attempts=2)
 def tell_secrets(job: Job, password: str, nested: dict[str, list[str]], how: str) -> str:
     """Have secrets in an argument, in a local variable, in an error and in a result."""
     _started(job)

@@ -18,6 +18,7 @@ from tenure import App, Filter, JobRecord, State, Unavailable
 from tenure.store.postgres import PostgresStore
 from tenure.testing.servers import Postgres
 from tests.postgres.conftest import EMPTY
+from tests.support.machine import Machine
 from tests.support.processes import Child, Processes, wait_for
 from tests.system import journal
 from tests.system.apps import app as program
@@ -64,7 +65,7 @@ class Site:
         given = {journal.WORKER: name, **(environment or {})}
         if store is not None:
             given["TENURE_STORE"] = store
-        defaults = {"threads": 16, "processes": 2, "grace": 5.0, "patience": 0.5}
+        defaults = {"threads": 16, "processes": 2, "grace": 5.0, "patience": 0.5, "beat": 0.5}
         return self.processes.python(
             "-m",
             "tests.system.worker",
@@ -119,11 +120,26 @@ class Site:
     def connected(self) -> Iterator[Any]:
         """Open somebody else's connection to the same store."""
         if self.store_url.startswith("sqlite"):
-            with closing(sqlite3.connect(self.store_url.removeprefix("sqlite:///"))) as connection:
+            with closing(sqlite3.connect(self.store_url.removeprefix("sqlite:///"), timeout=PATIENCE)) as connection:
                 yield connection
         else:
             with psycopg.connect(self.store_url) as connection:
                 yield connection
+
+    def let_lapse(self, worker: str) -> None:
+        """Let the leases end that a dead worker has left: all that was left of them has passed."""
+        millisecond = "1" if self.store_url.startswith("sqlite") else "interval '1 millisecond'"
+        left = f"state = 'running' AND worker = '{worker}'"
+        with self.connected() as connection:
+            connection.execute(
+                f"UPDATE tenure_jobs SET lease_until = lease_until - lease_ms * {millisecond} WHERE {left}"
+            )
+            connection.commit()
+
+    def machine(self) -> Machine:
+        """Measure how late one is served who writes, and changes nothing: a slow disk makes all others wait, too."""
+        driver, forget = self.app.store.connect(timeout=PATIENCE), self.app.store.verbs.forget
+        return Machine(lambda: driver.do(forget, "nobody"))
 
     def starts(self, job: str) -> list[tuple[int, str]]:
         """List (generation, worker) of every start of a job."""
@@ -191,6 +207,7 @@ def processes(tmp_path: Path) -> Iterator[Processes]:
 
 @pytest.fixture
 def site(store_url: str, tmp_path: Path, processes: Processes, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    monkeypatch.setattr(program, "timeout", PATIENCE)  # for what the test itself asks; workers have their own
     opened = Site(store_url, tmp_path, processes)
     monkeypatch.setenv(journal.VARIABLE, str(opened.journal.path))
     yield opened

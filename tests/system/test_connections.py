@@ -149,7 +149,7 @@ def test_b04_a_worker_that_is_cut_off_claims_nothing_and_lives_on(site: Site, pr
 
 @ON_POSTGRES
 def test_b04_three_cuts_in_a_row_are_survived(site: Site, proxy: Proxy) -> None:
-    job = wait_here.enqueue().id
+    job = wait_here.options(lease=2 * LEASE).enqueue().id  # a cut must not last as long, nor a machine stand still
     ada = site.worker("ada", store=proxy.url_for(site.store_url))
     site.wait_for_starts([job], worker="ada")
     for _ in range(3):
@@ -169,7 +169,7 @@ def test_b04_a_file_that_somebody_else_locks_for_long_is_waited_for(site: Site, 
     with closing(sqlite3.connect(tmp_path / "jobs.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         site.wait(lambda: site.journal.find("event", kind="lease lost", worker="ada"), "the belief to end by itself")
-        assert "store unreachable" in outages(site)
+        site.wait(lambda: "store unreachable" in outages(site), "the outage to be told")
         other.execute("ROLLBACK")
         returned_at = boot_clock()
     site.wait_for_starts([job], worker="ada", generation=2)
@@ -189,10 +189,11 @@ def probe(site: Site) -> int:
     return site.processes.python(*command, environment=site.environment()).wait(60.0)
 
 
-def pass_time(site: Site, clock: Clock, seconds: float) -> None:
-    """Let time pass since the worker's last report, by the store's clock, and then by the worker's own."""
+def pass_time(site: Site, clock: Clock, seconds: float, *, reported_ago: float) -> None:
+    """Let time pass on the worker's clock, and on the store's since the last report; no matter what this has taken."""
     with psycopg.connect(site.store_url) as connection:
-        connection.execute("UPDATE tenure_workers SET seen_at = seen_at - %s * interval '1 second'", [seconds])
+        ago = "clock_timestamp() - %s * interval '1 second'"
+        connection.execute(f"UPDATE tenure_workers SET seen_at = {ago}", [reported_ago])
     clock.advance(seconds)
 
 
@@ -205,7 +206,7 @@ def test_b04_health_tells_the_truth_at_its_bound(site: Site, proxy: Proxy) -> No
     worker = Worker(cut_off, clock=clock, name="ada", request_timeout=0.5)
     worker.start()
     site.wait(app.client.workers, "the first report")
-    pass_time(site, clock, 2 * WITHIN)
+    pass_time(site, clock, 2 * WITHIN, reported_ago=2 * WITHIN)
     worker._feeder.ring()  # as a bell does
     site.wait(lambda: probe(site) == 0, "a worker whose claim loop turns to be healthy, whatever the time")
     site.wait(worker.healthy, "the worker to know it too")
@@ -213,14 +214,14 @@ def test_b04_health_tells_the_truth_at_its_bound(site: Site, proxy: Proxy) -> No
     proxy.hold()
     worker._feeder.ring()  # as a bell does
     site.wait(lambda: Kind.STORE_LOST in told.kinds, "the outage to be told")
-    pass_time(site, clock, WITHIN / 2)
+    pass_time(site, clock, WITHIN / 2, reported_ago=WITHIN / 2)
     assert (worker.healthy(), probe(site)) == (True, 0)
     failures = worker._feeder._failures
     worker._feeder.ring()
     site.wait(lambda: worker._feeder._failures > failures, "another attempt to fail, which is no sign of health")
-    pass_time(site, clock, WITHIN / 2 - 0.001)
+    pass_time(site, clock, WITHIN / 2 - 0.001, reported_ago=WITHIN - 0.001)
     assert worker.healthy()
-    pass_time(site, clock, 0.001)
+    pass_time(site, clock, 0.001, reported_ago=WITHIN)
     assert (worker.healthy(), probe(site)) == (False, 1)
 
     proxy.release()

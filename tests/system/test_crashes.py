@@ -11,14 +11,14 @@ import pytest
 from tenure import Filter, State
 from tests.support.processes import Child
 from tests.system.apps import (
-    LEASE,
+    STEADY,
     kill_the_process,
     kill_the_worker,
     quick,
     wait_here,
     write_number,
 )
-from tests.system.conftest import Site
+from tests.system.conftest import PATIENCE, Site
 from tests.system.crashing import BEFORE, CLAIMED, POINTS, STORED, VARIABLE
 from tests.system.destination import Destination
 
@@ -30,6 +30,7 @@ def test_b02_a_dead_workers_jobs_run_again_or_are_dead_letters(site: Site) -> No
     site.wait_for_starts([*bounds, last], worker="ada")
     ada.kill(group=True)
     site.worker("other", queues=["others"])
+    site.let_lapse("ada")
 
     def phases() -> set[str]:
         return {record.phase for record in site.app.client.find(Filter(queue="default"))}
@@ -53,12 +54,21 @@ def test_b08_killing_workers_at_any_moment_loses_no_job(site: Site, tmp_path: Pa
     stored = write_number.enqueue_many({"number": number} for number in numbers)
     jobs = [one.id for one in stored]
     names = (f"worker {number}" for number in count())
-    workers: list[Child] = [site.start_worker(next(names), threads=3) for _ in range(3)]
+    workers: list[tuple[str, Child]] = []
+
+    def start() -> None:
+        name = next(names)
+        workers.append((name, site.start_worker(name, threads=3)))
+
+    for _ in range(3):
+        start()
     for threshold in range(20, 480, 70):
         site.wait(lambda least=threshold: site.journal.count("start") >= least, f"{threshold} starts")  # type: ignore[misc]
         assert len(site.app.client.find(Filter(task="write_number"), limit=1000)) == len(jobs)
-        workers.pop(0).kill(group=True)
-        workers.append(site.start_worker(next(names), threads=3))
+        name, victim = workers.pop(0)
+        victim.kill(group=True)
+        site.let_lapse(name)
+        start()
     records = site.wait_for_state(jobs, State.COMPLETED)
     assert [int(record.result or "-1") for record in records] == list(numbers)
     assert {record.attempts for record in records} == {0}
@@ -84,6 +94,7 @@ def test_b08_a_worker_that_dies_at_a_named_point_loses_no_job(site: Site, tmp_pa
     destination = Destination(tmp_path)
     assert destination.numbers("accepted") == [7] * len(began)
 
+    site.let_lapse("ada")
     site.worker("bea")
     [record] = site.wait_for_state([job], State.COMPLETED)
     assert record.result == "7"
@@ -101,6 +112,7 @@ def test_b13_a_job_that_kills_its_workers_is_put_aside_with_their_names(site: Si
     for name in names:
         victim = site.start_worker(name)
         site.wait(lambda child=victim: not child.running, f"{name} to be killed")  # type: ignore[misc]
+        site.let_lapse(name)
     assert site.starts(poison) == [(number, f"worker {number}") for number in (1, 2, 3)]
     site.worker("survivor")
     [dead] = site.wait_for_state([poison], State.DISCARDED)
@@ -129,11 +141,11 @@ def test_b13_a_job_that_kills_its_own_process_uses_up_its_attempts(site: Site) -
 
 
 def test_a_clean_stop_is_no_loss(site: Site) -> None:
-    job = wait_here.enqueue().id
+    job = wait_here.options(lease=STEADY).enqueue().id
     for generation in (1, 2):
         worker = site.worker(f"worker {generation}", grace=0.0)
         site.wait_for_starts([job], generation=generation)
         worker.signal(signal.SIGTERM)
-        assert worker.wait(LEASE * 5) == 0
+        assert worker.wait(PATIENCE) == 0
     record = site.app.client.get(job)
     assert (record.state, record.takeovers, record.attempts) == (State.AVAILABLE, 0, 0)

@@ -8,6 +8,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from psycopg import sql
@@ -23,7 +24,8 @@ WORKERS = 8
 
 def start_one(site: Site, number: int) -> Child:
     """Start a worker with the one task whose lease is long, and thus with patience for long waits."""
-    return site.start_worker(f"worker {number}", threads=4, environment={"ONLY": count_in.name})
+    settings: dict[str, Any] = {"threads": 4, "beat": None, "request_timeout": 10.0}
+    return site.start_worker(f"worker {number}", environment={"ONLY": count_in.name}, **settings)
 
 
 def start_crowd(site: Site, count: int = WORKERS) -> list[Child]:

@@ -12,8 +12,8 @@ import pytest
 from tenure import BadArguments, State
 from tenure.clock import boot_clock
 from tenure.protocol.codec import MAX_BYTES
-from tests.support.machine import Machine
 from tests.system.apps import (
+    STEADY,
     app,
     come_back_for_a_child,
     echo,
@@ -72,12 +72,13 @@ MOMENT = 0.5
 def test_b20_while_one_job_takes_long_no_short_one_waits_for_it(site: Site) -> None:
     """A worker that was alone with many jobs leaves to another what it has no slot for."""
     site.worker("ada", threads=4)
-    long = wait_here.options(priority=10).enqueue("long").id
-    short = [one.id for one in wait_here.enqueue_many([{"name": "short"}] * 20)]
+    steady = wait_here.options(lease=STEADY)
+    long = steady.options(priority=10).enqueue("long").id
+    short = [one.id for one in steady.enqueue_many([{"name": "short"}] * 20)]
     site.wait(lambda: site.journal.count("start", worker="ada") == 4, "the slots of the first to be full")
     site.worker("bea", threads=4)
     site.wait(lambda: site.journal.count("start", worker="bea") == 4, "the slots of the other one to be full")
-    with Machine(site.app.client.workers) as machine:
+    with site.machine() as machine:
         site.journal.go("short")
         records = site.wait_for_state(short, State.COMPLETED)
         starts = {line["job"]: line["at"] for line in site.journal.find("start")}

@@ -12,7 +12,7 @@ import pytest
 from tenure import Filter, State
 from tenure.ids import new_job_id
 from tenure.protocol.job import NewJob
-from tests.system.apps import app, quick, take_long, tell_secrets, wait_here
+from tests.system.apps import STEADY, app, quick, take_long, tell_secrets, wait_here
 from tests.system.conftest import Site
 
 # -- old and new programs
@@ -20,7 +20,7 @@ from tests.system.conftest import Site
 
 def test_b28_a_task_that_a_worker_does_not_know_waits_for_one_that_does(site: Site) -> None:
     old = site.worker("old", environment={"ONLY": "quick"})
-    new = wait_here.enqueue().id
+    new = wait_here.options(lease=STEADY).enqueue().id
     known = quick.enqueue().id
     site.wait_for_state([known], State.COMPLETED)
     record = app.client.get(new)

@@ -92,7 +92,7 @@ def test_b03_an_idle_worker_goes_at_once(site: Site, number: signal.Signals) -> 
 
 
 def test_b03_while_it_finishes_a_stopping_worker_keeps_its_leases(site: Site) -> None:
-    job = take_long.enqueue(1.75 * LEASE).id
+    job = take_long.options(lease=LEASE).enqueue(1.25 * LEASE).id
     worker = start(site, "process", grace=PATIENCE)
     site.wait_for_starts([job])
     site.worker("bea")

@@ -71,6 +71,7 @@ def test_b11_a_killed_worker_does_not_keep_the_key(site: Site) -> None:
     site.wait_for_starts([job], worker="ada")
     ada.kill(group=True)
     assert enqueue_unique() == (job, False)
+    site.let_lapse("ada")
     site.worker("bea")
     site.wait_for_starts([job], worker="bea", generation=2)
     site.journal.go("finish")

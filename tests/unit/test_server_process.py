@@ -7,7 +7,7 @@ import signal
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -52,9 +52,28 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "_PATIENCE", 0.3)
+class Deaf(Sleeper):
+    """One that heeds nothing but SIGKILL, and is not waited for when it is told anything else."""
+
+    def _end(self, number: signal.Signals) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            if number is not signal.SIGKILL:
+                patch.setattr(process, "_PATIENCE", 0.3)
+            super()._end(number)
+
+
+class Slow(Sleeper):
+    """One that is not ready in time, and has said so by then."""
+
+    def _ready(self) -> bool:
+        wait_for(lambda: "warming up" in self._said(), 30, "its first words")
+        return False
+
+    def _wait(self, done: Callable[[], bool], state: str) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            if state == "ready":
+                patch.setattr(process, "_PATIENCE", 0.3)
+            super()._wait(done, state)
 
 
 class Owner:
@@ -65,7 +84,8 @@ class Owner:
         path = os.pathsep.join((str(ROOT), *sys.path))
         environment = {"PYTHONPATH": path, "TMPDIR": tempfile.gettempdir()}
         self._child = processes.python("-c", OWNER.format(start=start), folder / "never", environment=environment)
-        wait_for(lambda: self._child.lines() or self._child.stderr.read_text(), 60, "the server to start")
+        wait_for(lambda: self._child.lines() or not self._child.running, 60, "the server to start")
+        assert self._child.lines(), self._child.stderr.read_text()
         pid, told = self._child.lines()[0].split(maxsplit=1)
         self.server, self.folder = int(pid), Path(told)
 
@@ -155,10 +175,9 @@ def test_one_that_ends_by_itself_does_not_run(temporary: Path) -> None:
         assert server.pid != pid
 
 
-@pytest.mark.usefixtures("impatient")
 def test_one_that_does_not_heed_is_told_and_killed_at_the_end(temporary: Path) -> None:
     for folder in (None, temporary / "named"):
-        server = Sleeper.start(DEAF, folder)
+        server = Deaf.start(DEAF, folder)
         with pytest.raises(Unavailable, match=r"the Sleeper server is not stopped after 0\.3 s; it said: ready"):
             server.stop()
         pid = server.pid
@@ -170,10 +189,9 @@ def test_one_that_does_not_heed_is_told_and_killed_at_the_end(temporary: Path) -
 # -- it does not start
 
 
-@pytest.mark.usefixtures("impatient")
 def test_one_that_is_not_ready_in_time_is_told_with_its_log_and_leaves_nothing(temporary: Path) -> None:
     with pytest.raises(Unavailable, match=r"the Sleeper server is not ready after 0\.3 s; it said: warming up"):
-        Sleeper.start("echo warming up; while :; do sleep 0.02; done")
+        Slow.start("echo warming up; while :; do sleep 0.02; done")
     assert list(temporary.iterdir()) == []
 
 

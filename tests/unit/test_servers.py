@@ -201,14 +201,14 @@ def ids(table: Path) -> set[str]:
 def test_a_child_is_stopped_continued_and_killed_with_its_group(processes: Processes) -> None:
     script = "import subprocess, sys; print(subprocess.Popen(['sleep', '1000']).pid); sys.stdout.flush(); input()"
     child = processes.start("/bin/sh", "-c", f'exec "$0" -c "{script}; 0" </dev/zero', sys.executable)
-    wait_for(child.lines, 10, "the grandchild")
+    wait_for(child.lines, 30, "the grandchild")
     grandchild = int(child.lines()[0])
     child.stop(group=True)
     assert child.running
     child.cont(group=True)
     child.kill(group=True)
     assert child.wait() == -signal.SIGKILL
-    wait_for(lambda: gone(grandchild), 5, "the grandchild to end")
+    wait_for(lambda: gone(grandchild), 30, "the grandchild to end")
 
 
 def test_children_do_not_outlive_a_killed_test_process(processes: Processes, tmp_path: Path) -> None:
@@ -221,16 +221,16 @@ def test_children_do_not_outlive_a_killed_test_process(processes: Processes, tmp
     os.mkfifo(tmp_path / "never")
     path = os.pathsep.join((str(Path(__file__).parents[2]), *sys.path))
     outer = processes.python("-c", script, tmp_path / "inner", tmp_path / "never", environment={"PYTHONPATH": path})
-    pid = int(wait_for(outer.lines, 10, "the child")[0])
+    pid = int(wait_for(outer.lines, 30, "the child")[0])
     outer.kill()
-    wait_for(lambda: gone(pid), 5, "the child to end")
+    wait_for(lambda: gone(pid), 30, "the child to end")
 
 
 def test_waiting_fails_with_the_last_state(processes: Processes) -> None:
     with pytest.raises(AssertionError, match=r"waited 0.05 s for a word; last state: ''"):
         wait_for(str, 0.05, "a word")
     child = processes.python("-c", "import sys, time; print('out'); print('err', file=sys.stderr); time.sleep(1000)")
-    wait_for(child.stderr.read_text, 10, "its output")
+    wait_for(child.stderr.read_text, 30, "its output")
     with pytest.raises(AssertionError, match=r"still runs after 0.05 s; it wrote:\nout\n\nerr"):
         child.wait(0.05)
 

@@ -105,10 +105,10 @@ class Player:
             senders = stack.enter_context(ThreadPoolExecutor(len(held)))
             self._announce(job, page)
             self.words.expect("send")
-            writes = []
-            for late, words in zip(held, (draft_text(self.name, job.generation), text), strict=True):
-                with job.effect() as token:
-                    writes.append(senders.submit(self._write_late, job, late, token, words))
+            # Both gates first: whoever lost its lease between them would wait for the answer to a write that is held.
+            with job.effect() as first, job.effect() as second:
+                pages = zip(held, (first, second), (draft_text(self.name, job.generation), text), strict=True)
+                writes = [senders.submit(self._write_late, job, *sent) for sent in pages]
             ends = self._sleep(job)
             tell(self._another_effect(job, page, ends))
             tell(self._complete(job))

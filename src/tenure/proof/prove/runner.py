@@ -34,6 +34,7 @@ from tenure.testing.proxy import Proxy
 _TICK = 0.05
 _TIMEOUT = 3.0
 _STARTING = 30.0
+_CALMS, _STOOD_STILL = 10, 1.0
 _OFFSETS = 3600.0
 _RATES = (0.5, 0.8, 1.0, 1.25, 2.0)
 
@@ -173,13 +174,24 @@ class _Run:
 
     def _calm_down(self, fleet: Fleet) -> None:
         """Disturb nothing any more, and wait until every job is over, or should be."""
-        within = self.plan.within
-        self._note.calm(within)
-        for _ in self._ticks(boot_clock(), within + 1.0):
+        for _ in range(_CALMS):
+            self._note.calm(self.plan.within)
+            if self._is_calm(fleet, self.plan.within + 1.0):
+                return
+
+    def _is_calm(self, fleet: Fleet, seconds: float) -> bool:
+        """Wait so long until every job is over; a machine that stands still meanwhile disturbs as any fault does."""
+        began = boot_clock()
+        while boot_clock() - began < seconds:
             fleet.look_after()
             with suppress(Unavailable, OutcomeUnknown):
                 if not any(counts.queue == self.queue for counts in self._app.client.queues()):
-                    return
+                    return True
+            slept = boot_clock()
+            time.sleep(_TICK)
+            if boot_clock() - slept > _STOOD_STILL:
+                return False
+        return True
 
     def _ticks(self, began: float, seconds: float) -> Iterator[float]:
         while (passed := boot_clock() - began) < seconds:
