@@ -7,7 +7,8 @@ from pathlib import Path
 from tenure.proof.history import read, write
 from tenure.proof.judge import judge
 from tenure.testing.simulation import Played, Theatre, run
-from tenure.testing.simulation.plan import draw
+from tenure.testing.simulation.exhaustive import plan_of
+from tenure.testing.simulation.plan import Fault, draw
 
 HISTORIES = {"memory": 150, "sqlite": 30}
 
@@ -53,3 +54,18 @@ def test_a_history_can_be_written_for_the_judge(theatre: Theatre, tmp_path: Path
     judgement = judge(read([tmp_path / "history.jsonl"]))
     assert judgement.good
     assert judgement.counts["claims"] >= 10
+
+
+def test_a_history_ends_when_nothing_can_happen_any_more(any_theatre: Theatre) -> None:
+    trace = any_theatre.perform(plan_of("update"), trace=True).trace or []
+    completed = next(moment for moment, who, what in trace if who == "store" and "complete j0:1: done" in what)
+    assert completed <= trace[-1][0] < completed + 0.2
+
+
+def test_a_worker_that_is_cut_off_its_store_starts_later(theatre: Theatre) -> None:
+    plan = plan_of("work")
+    plan.faults.append(Fault("cut store", 0, at=0.0, seconds=0.4))
+    trace = theatre.perform(plan, trace=True).trace or []
+    asked = {whom: moment for moment, who, what in reversed(trace) if who == "store" for whom in [what.split(":")[0]]}
+    assert asked["w2.1"] < 0.01
+    assert asked["w1.1"] > 0.4

@@ -222,6 +222,45 @@ def test_an_error_is_told_to_its_process(bench: Bench) -> None:
     assert bench.told == [("others go on", 0.0)]
 
 
+def test_an_error_of_what_happens_meanwhile_is_not_that_of_who_waits(bench: Bench) -> None:
+    def fails() -> None:
+        raise LookupError("no")
+
+    def waiter() -> None:
+        try:
+            bench.scheduler.sleep(2.0)
+        except LookupError:
+            bench.tell("heard of it")
+
+    bench.task(waiter)
+    bench.scheduler.at(1.0, fails)
+    with pytest.raises(LookupError, match="no"):
+        bench.run()
+    bench.scheduler.end()
+    assert bench.told == []
+    assert bench.crew.errors == []
+
+
+def test_who_is_resumed_next_can_be_who_waits(bench: Bench) -> None:
+    def alone() -> None:
+        for _ in range(3):
+            bench.scheduler.sleep(1.0)
+            bench.scheduler.at(bench.scheduler.now + 0.5, bench.tell, "meanwhile")
+        bench.tell("done")
+
+    bench.task(alone)
+    bench.run()
+    assert bench.told == [("meanwhile", 1.5), ("meanwhile", 2.5), ("done", 3.0), ("meanwhile", 3.5)]
+
+
+def test_nothing_happens_after_a_stop(bench: Bench) -> None:
+    bench.scheduler.at(1.0, bench.scheduler.stop)
+    bench.scheduler.at(1.0, bench.tell, "too late")
+    bench.task(lambda: bench.scheduler.sleep(2.0))
+    bench.run()
+    assert bench.told == []
+
+
 def test_a_history_without_end_is_noticed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads, "_MOST_STEPS", 1000)
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
+from operator import attrgetter
+from typing import Any
 
 from tenure.errors import Misuse
 from tenure.proof.history import Call, CallName, Outcome
@@ -24,15 +27,24 @@ _UNDER_A_TOKEN = ("job", "generation", "owner")
 
 def check_call(call: Call) -> None:
     """Raise Misuse naming the line and the culprit, where a call does not tell what the judge needs of it."""
-    needed = _needed(call.call, call.outcome, call.job is not None, call.owner is not None)
-    missing = [name for name in needed if getattr(call, name) is None]
-    problem = f"with the outcome {call.outcome} needs {' and '.join(missing)}" if missing else _contradiction(call)
+    needed, read = _needed(call.call, call.outcome, call.job is not None, call.owner is not None)
+    if None in read(call):
+        missing = [name for name in needed if getattr(call, name) is None]
+        problem: str | None = f"with the outcome {call.outcome} needs {' and '.join(missing)}"
+    else:
+        problem = _contradiction(call)
     if problem:
         raise Misuse(f"{call.place or 'a history'}: {call.call} {problem}")
 
 
 @cache
-def _needed(call: CallName, outcome: Outcome, job: bool, owner: bool) -> tuple[str, ...]:  # noqa: FBT001 -- keys of a cache
+def _needed(call: CallName, outcome: Outcome, job: bool, owner: bool) -> tuple[tuple[str, ...], Callable[[Call], Any]]:  # noqa: FBT001 -- keys of a cache
+    """Name what such a call has to tell, and make what reads all of that at once."""
+    needed = _names(call, outcome, job=job, owner=owner)
+    return needed, attrgetter("call", "outcome", *needed)
+
+
+def _names(call: CallName, outcome: Outcome, *, job: bool, owner: bool) -> tuple[str, ...]:
     """Name what a call with this outcome has to tell, which may have named a job or an owner."""
     answered = () if outcome == "unknown" else ("answered",)
     if call == "claim":

@@ -11,13 +11,15 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
 from math import inf
 from operator import attrgetter
+from typing import Any, Generic, TypeVar, overload
 
-from tenure.proof.history import Applied, Call, Entry, History, Row
+from tenure.proof.history import Applied, Call, Entry, History, Outcome, Row
 from tenure.proof.judge.words import Words
 from tenure.proof.needs import ENDINGS, FENCED, RENEWALS
+
+T = TypeVar("T")
 
 Place = tuple[str, str]
 """A destination and one of its scopes."""
@@ -29,6 +31,28 @@ Right = tuple[str, int | None]
 def right_of(entry: Entry) -> int | None:
     """Return the generation whose right a turn of a job's life used, ended or refused."""
     return entry.generation if entry.right is None else entry.right
+
+
+class kept(Generic[T]):  # noqa: N801 -- it is used as a decorator
+    """A property that is computed once; without a lock, like that of functools from Python 3.12 on."""
+
+    def __init__(self, compute: Callable[[Any], T]) -> None:
+        self._compute = compute
+        self._name = compute.__name__
+        self.__doc__ = compute.__doc__
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> kept[T]: ...
+
+    @overload
+    def __get__(self, instance: object, owner: type) -> T: ...
+
+    def __get__(self, instance: object, owner: type) -> T | kept[T]:
+        """Compute the value, which from now on is found before this is asked."""
+        if instance is None:
+            return self
+        value = instance.__dict__[self._name] = self._compute(instance)
+        return value
 
 
 sent = attrgetter("sent")
@@ -107,22 +131,22 @@ class Case:
         """Whether the job was not in the store any more at the end."""
         return self.row is not None and self.row.state is None
 
-    @cached_property
+    @kept
     def pruned(self) -> bool:
         """Whether the job may have been removed; and if it was named, have come back as another with its id."""
         named = any(move.call == "prune" for move in self.moves) or any(one.event == "prune" for one in self.entries)
         return named or (self.swept and (self.row is None or self.is_gone))
 
-    @cached_property
+    @kept
     def by_generation(self) -> list[Call]:
-        """The claims in the order of their generations."""
+        """List the claims in the order of their generations."""
         return sorted(self.claims, key=_generation)
 
-    @cached_property
+    @kept
     def _generations(self) -> list[int]:
         return [_generation(claim) for claim in self.by_generation]
 
-    @cached_property
+    @kept
     def _first_claims(self) -> dict[int, Call]:
         return {_generation(claim): claim for claim in reversed(self.by_generation)}
 
@@ -135,12 +159,12 @@ class Case:
         place = bisect_left(self._generations, _generation(claim))
         return self.by_generation[place - 1] if place else None
 
-    @cached_property
+    @kept
     def _earliest_above(self) -> list[Call]:
         """For each place in `by_generation`, the claim from there on that was sent first."""
         return highest_so_far(reversed(self.by_generation), lambda claim: -claim.sent)[::-1]
 
-    @cached_property
+    @kept
     def _soonest_above(self) -> list[Call]:
         """For each place in `by_generation`, the claim from there on that was surely granted first."""
         return highest_so_far(reversed(self.by_generation), lambda claim: -latest(claim))[::-1]
@@ -155,19 +179,19 @@ class Case:
         place = bisect_right(self._generations, generation)
         return self._soonest_above[place] if place < len(self._generations) else None
 
-    @cached_property
+    @kept
     def spans(self) -> Spans:
-        """The moves of operators that were surely made, as spans of time."""
+        """Give the moves of operators that were surely made, as spans of time."""
         return Spans(move for move in self.moves if move.outcome == "ok") if self.moves else _NO_SPANS
 
-    @cached_property
+    @kept
     def maybe_spans(self) -> Spans:
-        """The moves of operators that may have ended a right to this job, or tell that none was left."""
+        """Give the moves of operators that may have ended a right to this job, or tell that none was left."""
         return Spans(self.moves) if self.moves else _NO_SPANS
 
-    @cached_property
+    @kept
     def completions(self) -> list[Call]:
-        """The completions that were acknowledged, in the order of their generations."""
+        """List the completions that were acknowledged, in the order of their generations."""
         done = (write for write in self.writes if (write.call, write.outcome) == ("complete", "ok"))
         return sorted(done, key=_generation)
 
@@ -176,32 +200,32 @@ class Case:
         place = bisect_left(self.completions, generation, key=_generation)
         return self.completions[place] if place < len(self.completions) else None
 
-    @cached_property
+    @kept
     def asked(self) -> dict[Right, list[Call]]:
-        """What owners asked and were not refused, by call and generation."""
+        """Sort what owners asked and were not refused, by call and generation."""
         asked: dict[Right, list[Call]] = {}
         for call in (*self.writes, *self.repeats, *self.unknown):
             asked.setdefault((call.call, call.generation), []).append(call)
         return asked
 
-    @cached_property
+    @kept
     def told(self) -> dict[Right, list[Entry]]:
-        """What the store's history tells, by event and the right that was used for it."""
+        """Sort what the store's history tells, by event and the right that was used for it."""
         told: dict[Right, list[Entry]] = {}
         for entry in self.entries:
             told.setdefault((entry.event, right_of(entry)), []).append(entry)
         return told
 
-    @cached_property
+    @kept
     def ends(self) -> dict[int, list[Call]]:
-        """The accepted ends of runs by their generation, the first answered one first."""
+        """Sort the accepted ends of runs by their generation, the first answered one first."""
         ends = defaultdict(list)
         for write in sorted(self.writes, key=latest):
             if write.call in ENDINGS:
                 ends[_generation(write)].append(write)
         return ends
 
-    @cached_property
+    @kept
     def maybe_ends(self) -> dict[int, Call]:
         """For each generation, the first sent of the ends of its run that may have been accepted."""
         first: dict[int, Call] = {}
@@ -210,19 +234,37 @@ class Case:
                 first.setdefault(_generation(write), write)
         return first
 
-    @cached_property
+    @kept
     def ended_generations(self) -> list[int]:
-        """The generations whose run may have been ended, rising."""
+        """List the generations whose run may have been ended, rising."""
         return sorted(self.maybe_ends)
 
-    @cached_property
+    @kept
     def grants(self) -> dict[int, list[Call]]:
-        """What gave each generation a lease: its claim and its renewals, in the order of sending."""
+        """Sort what gave each generation a lease: its claim and its renewals, in the order of sending."""
         grants = defaultdict(list)
         for call in sorted([*self.claims, *self.writes], key=sent):
             if call.lease is not None and (call.call == "claim" or call.call in RENEWALS):
                 grants[_generation(call)].append(call)
         return grants
+
+
+_PILES: dict[Outcome, str] = {
+    "ok": "writes",
+    "already": "repeats",
+    "stale": "refusals",
+    "fail": "failed",
+    "unknown": "unknown",
+}
+"""Where a case keeps what was asked under a token, by what was answered."""
+
+
+class _Cases(dict[str, Case]):
+    """Cases by their jobs; one that is not there yet is made."""
+
+    def __missing__(self, job: str) -> Case:
+        case = self[job] = Case(job)
+        return case
 
 
 class Evidence:
@@ -232,7 +274,7 @@ class Evidence:
         self.history = history
         self.meta = history.meta
         self.words = Words(history.origin)
-        self.cases: dict[str, Case] = {}
+        self.cases = _Cases()
         self.lost_claims: dict[str, list[Call]] = defaultdict(list)
         self.fenced: list[Call] = []
         self.logs: dict[Place, list[Applied]] = defaultdict(list)
@@ -241,29 +283,22 @@ class Evidence:
             swept |= (call.call, call.job) == ("prune", None) and call.outcome != "fail"
             self._sort(call)
         for entry in history.entries:
-            self.case(entry.job).entries.append(entry)
+            self.cases[entry.job].entries.append(entry)
         for row in history.rows:
-            self.case(row.job).row = row
+            self.cases[row.job].row = row
         for line in history.applied:
             self.logs[line.destination, line.scope].append(line)
         for case in self.cases.values():
             case.swept = swept
 
-    def case(self, job: str) -> Case:
-        """Give the case of a job."""
-        found = self.cases.get(job)
-        if found is None:
-            found = self.cases[job] = Case(job)
-        return found
-
-    @cached_property
+    @kept
     def first_lost_claim(self) -> float:
-        """The first moment at which a claim may have been granted of which nobody was told."""
+        """Find the first moment at which a claim may have been granted of which nobody was told."""
         return min((claim.sent for claims in self.lost_claims.values() for claim in claims), default=inf)
 
-    @cached_property
+    @kept
     def logged(self) -> frozenset[str]:
-        """The destinations whose log is told."""
+        """Name the destinations whose log is told."""
         return frozenset(destination for destination, _ in self.logs)
 
     def _sort(self, call: Call) -> None:
@@ -272,7 +307,7 @@ class Evidence:
         elif call.call == "claim" and call.outcome == "unknown":
             self.lost_claims[str(call.owner)].append(call)
         elif call.job is not None:
-            case = self.case(call.job)
+            case = self.cases[call.job]
             (case.failed if call.outcome == "fail" else self._pile(case, call)).append(call)
 
     @staticmethod
@@ -283,8 +318,8 @@ class Evidence:
             return case.effects
         if call.owner is None:
             return case.moves
-        piles = {"ok": case.writes, "already": case.repeats, "stale": case.refusals}
-        return piles.get(call.outcome, case.unknown)
+        pile: list[Call] = getattr(case, _PILES[call.outcome])
+        return pile
 
 
 def _generation(call: Call) -> int:

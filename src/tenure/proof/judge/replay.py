@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from tenure.proof.history import Entry, Row
@@ -17,6 +18,7 @@ from tenure.protocol.lifecycle import Actor, Counter, Move, State, Verb, move
 _VERBS = {str(verb): verb for verb in Verb}
 _COUNTERS = tuple(map(str, Counter))
 _SHOWN = ("state", "generation", "attempts", "takeovers", "result")
+_stands = attrgetter(*_SHOWN)
 
 
 @dataclass(slots=True)
@@ -88,15 +90,20 @@ def _wrong_generation(job: _Job, entry: Entry, step: Move) -> str | None:
 
 
 def _wrong_count(job: _Job, entry: Entry, step: Move) -> str | None:
-    for counter in _COUNTERS:
-        before, after = getattr(job, counter), getattr(entry, counter)
+    counted = step.restarts or step.counts is not None
+    if not counted and (entry.attempts, entry.takeovers) == (job.attempts, job.takeovers):
+        return None
+    for counter, before, after in (
+        (Counter.ATTEMPTS, job.attempts, entry.attempts),
+        (Counter.TAKEOVERS, job.takeovers, entry.takeovers),
+    ):
         if before is not None and after is not None and after != _count(before, counter, step):
             return f"which turned {before} {counter} into {after}"
     return None
 
 
-def _count(before: int, counter: str, step: Move) -> int:
-    return 0 if step.restarts else before + (step.counts == counter)
+def _count(before: int, counter: Counter, step: Move) -> int:
+    return 0 if step.restarts else before + (step.counts is counter)
 
 
 def _wrong_state(job: _Job, entry: Entry, step: Move, row: Row | None) -> str | None:
@@ -116,12 +123,8 @@ def _turn(job: _Job, entry: Entry, step: Move | None) -> None:
     """Go on to how the job stands after an entry: by what that tells, else by the table."""
     if entry.event == "enqueue":
         job.state, job.attempts, job.takeovers, job.until, job.result = State.AVAILABLE, 0, 0, None, None
-    for counter in _COUNTERS:
-        before, after = getattr(job, counter), getattr(entry, counter)
-        if after is not None:
-            setattr(job, counter, after)
-        elif step is not None and before is not None:
-            setattr(job, counter, _count(before, counter, step))
+    job.attempts = _counted(job.attempts, Counter.ATTEMPTS, step) if entry.attempts is None else entry.attempts
+    job.takeovers = _counted(job.takeovers, Counter.TAKEOVERS, step) if entry.takeovers is None else entry.takeovers
     gone = entry.event == "prune"
     job.state = None if gone else entry.state or (job.state if step is None else step.target)
     job.generation = job.generation if entry.generation is None else entry.generation
@@ -129,7 +132,13 @@ def _turn(job: _Job, entry: Entry, step: Move | None) -> None:
     job.result = entry.result if entry.event == "complete" else job.result if job.state is State.COMPLETED else None
 
 
+def _counted(before: int | None, counter: Counter, step: Move | None) -> int | None:
+    return before if step is None or before is None else _count(before, counter, step)
+
+
 def _arrives(case: Case, job: _Job, last: Entry, row: Row) -> Check:
+    if _stands(job) == _stands(row):
+        return None
     names = _SHOWN if row.state is not None else ("state",)
     told = {name: getattr(job, name) for name in names if getattr(job, name) is not None or name == "state"}
     wrong = [

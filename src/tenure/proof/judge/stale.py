@@ -27,18 +27,20 @@ def stale_is_truthful(evidence: Evidence) -> Iterator[Check]:
 
 
 def _truthful(evidence: Evidence, case: Case, refusal: Call) -> Check:
-    told = (
-        f"job {case.job}: {who(refusal)}'s {deed(refusal)} under generation {refusal.generation} was refused as stale"
-    )
-    told = f"{told} {evidence.words.when(refusal)}"
     if refusal.current is not None and refusal.current < (refusal.generation or 0):
+        told = _refused(case, refusal, evidence.words)
         return broken(f"{told}, for an older generation, {refusal.current}", refusal)
     claim = case.claim_of(refusal.generation)
     if claim is None or claim.owner != refusal.owner or claim.state == "discarded":
         return None
     if _was_superseded(evidence, case, claim, refusal):
         return None
-    return broken(f"{told}, though nothing had superseded it", claim, refusal)
+    return broken(f"{_refused(case, refusal, evidence.words)}, though nothing had superseded it", claim, refusal)
+
+
+def _refused(case: Case, refusal: Call, words: Words) -> str:
+    told = f"job {case.job}: {who(refusal)}'s {deed(refusal)} under generation {refusal.generation}"
+    return f"{told} was refused as stale {words.when(refusal)}"
 
 
 def _was_superseded(evidence: Evidence, case: Case, claim: Call, refusal: Call) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tenure.proof.history import Call, Entry
+from tenure.proof.history import Call, Entry, Row
 from tenure.proof.judge.evidence import Case, Evidence, latest
 from tenure.proof.judge.settled import CLAIMS
 from tenure.proof.judge.verdict import Check, broken
@@ -74,37 +74,32 @@ def a_token_has_one_owner(evidence: Evidence) -> Iterator[Check]:
 def no_claim_is_lost(evidence: Evidence) -> Iterator[Check]:
     """I5: No acknowledged claim is lost: what the store knows in the end is not older than any token it gave out."""
     for case in evidence.cases.values():
-        given = [claim for claim in case.claims if claim.outcome == "ok"]
         told = {entry.generation for entry in case.entries if entry.event in CLAIMS}
-        for claim in given:
-            checks = [*_against_the_row(case, claim, evidence.words)]
+        for claim in case.claims:
+            if claim.outcome != "ok":
+                continue
+            if case.row is not None and not case.pruned:
+                yield _against_the_row(case, case.row, claim, evidence.words)
             if evidence.meta.history == "full":
-                checks += _against_the_history(case, claim, told, evidence.words)
-            yield from checks
+                yield _against_the_history(case, claim, told, evidence.words)
 
 
-def _against_the_row(case: Case, claim: Call, words: Words) -> Iterator[Check]:
-    row = case.row
-    if row is None or case.pruned:
-        return
-    stands = None
+def _against_the_row(case: Case, row: Row, claim: Call, words: Words) -> Check:
     if case.is_gone:
         stands = "the job is gone and nobody pruned it"
     elif row.generation is not None and row.generation < _generation(claim):
         stands = f"the store knows only generation {row.generation}"
-    if stands is None:
-        yield None
     else:
-        given = f"{who(claim)} was given generation {claim.generation} {words.when(claim)}"
-        yield broken(f"job {case.job}: {given}, but in the end {stands}", claim, row)
+        return None
+    given = f"{who(claim)} was given generation {claim.generation} {words.when(claim)}"
+    return broken(f"job {case.job}: {given}, but in the end {stands}", claim, row)
 
 
-def _against_the_history(case: Case, claim: Call, told: set[int | None], words: Words) -> Iterator[Check]:
+def _against_the_history(case: Case, claim: Call, told: set[int | None], words: Words) -> Check:
     if claim.generation in told:
-        yield None
-    else:
-        given = f"{who(claim)} was given generation {claim.generation} {words.when(claim)}"
-        yield broken(f"job {case.job}: {given}, but the store's history does not tell of it", claim)
+        return None
+    given = f"{who(claim)} was given generation {claim.generation} {words.when(claim)}"
+    return broken(f"job {case.job}: {given}, but the store's history does not tell of it", claim)
 
 
 def _generation(claim: Call) -> int:

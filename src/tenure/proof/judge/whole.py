@@ -33,27 +33,31 @@ def whole_or_not_at_all(evidence: Evidence) -> Iterator[Check]:
 
 
 def _done_by_half(case: Case, call: Call, words: Words) -> Check:
-    lost = f"job {case.job}: {who(call)}'s {deed(call)} under generation {call.generation}, {words.when(call)},"
     told = case.told.get((call.call, call.generation), [])
     # An operator may have done the same to the job; most stores' histories do not tell the two apart.
     moves = sum(move.call == call.call for move in case.moves)
     if call.call in ENDINGS and len(told) > 1 + moves:
-        return broken(f"{lost} happened {some(len(told), 'time')}", call, *told)
+        return broken(f"{_lost(case, call, words)} happened {some(len(told), 'time')}", call, *told)
     row = case.row
     if call.call != "complete" or row is None or row.result is None:
         return None
     if row.state != "completed" and row.result == call.result:
-        return broken(f"{lost} happened by half: its result is there and the job is {row.state}", call, row)
+        half = f"{_lost(case, call, words)} happened by half"
+        return broken(f"{half}: its result is there and the job is {row.state}", call, row)
     alike = case.asked["complete", call.generation]
     settled = any(one.outcome == "ok" or (one.outcome == "unknown" and one.result == row.result) for one in alike)
     if row.generation != call.generation or settled:
         return None
     return broken(
-        f"{lost} happened by half: the job is completed with the result {shown(row.result)}, and {shown(call.result)}"
-        " was sent",
+        f"{_lost(case, call, words)} happened by half: the job is completed with the result {shown(row.result)}, and"
+        f" {shown(call.result)} was sent",
         call,
         row,
     )
+
+
+def _lost(case: Case, call: Call, words: Words) -> str:
+    return f"job {case.job}: {who(call)}'s {deed(call)} under generation {call.generation}, {words.when(call)},"
 
 
 def _asked_for(case: Case, entry: Entry) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import force_setattr as set_field
 
 from tenure.proof.history import Call, CallName, Outcome
@@ -20,16 +21,13 @@ from tenure.testing.simulation.threads import Scheduler
 _OUTCOMES: dict[Verdict, Outcome] = {Verdict.DONE: "ok", Verdict.ALREADY: "already", Verdict.STALE: "stale"}
 
 
-class Note:
+class Note(Struct, eq=False):
     """A question that is under way: who asked what, when, with which arguments."""
 
-    __slots__ = ("args", "ask", "process", "sent")
-
-    def __init__(self, process: str, ask: str, args: tuple[Any, ...], sent: float) -> None:
-        self.process = process
-        self.ask = ask
-        self.args = args
-        self.sent = sent
+    process: str
+    ask: str
+    args: tuple[Any, ...]
+    sent: float
 
 
 class Book:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tenure.testing.simulation.world import World
 
 LEASE: Final = 1.0
-SLICE: Final = 0.15
+SLICE: Final = 0.25
 _PAUSE: Final = 0.05
 _SOON: Final = Backoff(first=0.1, factor=1.0, most=0.1)
 _NOBODYS: Final = (MemoryStore(), Emitter())
@@ -115,11 +115,11 @@ def _update(process: Process, job: Job, play: Play, late: float) -> None:
     world = process.world
     if play.write is None:
         version = _insist(job, lambda: world.ask_vault(process, lambda: world.vault.read(job.id)))
-        with world.gate(process, job) as effect:
-            play.effects += 1
-            play.write = (effect, version)
-            if late and not world.calm:
-                world.scheduler.sleep(late)
+        effect = world.gate(process, job)
+        play.effects += 1
+        play.write = (effect, version)
+        if late and not world.calm:
+            world.scheduler.sleep(late)
     effect, version = play.write
     bid = rule.writing(effect)
     try:

@@ -60,7 +60,7 @@ class Destination:
         if known is None:
             known, act = self._count(), "apply"
             self._keys[key] = known
-        self._note(bid, at, act, destination=TILL, scope=key, key=key, value=known, sequence=None)
+        self._note(bid, at, act, TILL, scope=key, key=key, value=known)
         return True, known
 
     def _pass(self, bid: Bid, at: float, act: Act, before: int | None = None) -> Answer:
@@ -71,23 +71,16 @@ class Destination:
             except TenureError as refusal:
                 return False, refusal
         if before is None:
-            self._note(bid, at, act, sequence=None)
+            self._note(bid, at, act, scope=bid.scope)
         else:
             kept.version = self._count()
-            self._note(bid, at, act, before=before, after=kept.version)
+            self._note(bid, at, act, scope=bid.scope, sequence=bid.sequence, before=before, after=kept.version)
         return True, kept.version
 
     def _count(self) -> int:
         self._writes += 1
         return self._writes
 
-    def _note(self, bid: Bid, at: float, act: Act, **told: Any) -> None:
-        line = {
-            "destination": VAULT,
-            "scope": bid.scope,
-            "job": bid.job,
-            "generation": bid.generation,
-            "sequence": bid.sequence,
-            "at": at,
-        }
-        self.log.append(Applied(act=act, **{**line, **told}))
+    def _note(self, bid: Bid, at: float, act: Act, destination: str = VAULT, **told: Any) -> None:
+        line = Applied(act=act, at=at, destination=destination, job=bid.job, generation=bid.generation, **told)
+        self.log.append(line)

@@ -46,17 +46,23 @@ class Repeating:
     """A driver for a program's own requests: the real one, which repeats what got no answer."""
 
     def __init__(self, process: Process, timeout: float) -> None:
-        def execute(whole: Request[Any]) -> Any:
-            assert isinstance(whole, Whole)
-            return process.ask_store(timeout * 0.4, whole.verb, whole.args, whole.kwargs)
-
-        @contextmanager
-        def session() -> Iterator[Execute]:
-            yield execute
-
+        self._process = process
+        self._timeout = timeout * 0.4
         self._driver = SyncDriver(
-            session, timeout=timeout, repeat_unknown=True, clock=process, sleep=process.world.scheduler.sleep
+            self._session,
+            timeout=timeout,
+            repeat_unknown=True,
+            clock=process.boot,
+            sleep=process.world.scheduler.sleep,
         )
+
+    @contextmanager
+    def _session(self) -> Iterator[Execute]:
+        yield self._execute
+
+    def _execute(self, whole: Request[Any]) -> Any:
+        assert isinstance(whole, Whole)
+        return self._process.ask_store(self._timeout, whole.verb, whole.args, whole.kwargs)
 
     def do(self, verb: Callable[..., Op[Any]], *args: Any, **kwargs: Any) -> Any:
         """Have an operation executed, again while its answer is lost."""

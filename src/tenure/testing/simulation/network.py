@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from msgspec import Struct
+
 from tenure.errors import OutcomeUnknown, Unavailable
 from tenure.testing.simulation.threads import TIMEOUT, Group, Scheduler, Task
 
@@ -52,33 +54,22 @@ class Link:
     back: int = 0
 
 
-class Message:
+class Message(Struct, eq=False):
     """One request under way; `what` names it. `after` is called at the far side once it was carried out.
 
     `again` is called when it comes twice.
     """
 
-    __slots__ = ("act", "after", "again", "deadline", "link", "mute", "task", "ticket", "way_back", "what")
-
-    def __init__(  # noqa: PLR0917 -- one is made for each request, so it is made quickly
-        self,
-        what: str,
-        task: Task,
-        link: Link,
-        act: Callable[[], Answer],
-        after: Callable[[], object] | None,
-        again: Callable[[], object] | None,
-    ) -> None:
-        self.what = what
-        self.task = task
-        self.ticket = task.ticket
-        self.link = link
-        self.act = act
-        self.after = after
-        self.again = again
-        self.deadline = 0.0
-        self.mute = False
-        self.way_back = 0.0
+    what: str
+    task: Task
+    ticket: int
+    deadline: float
+    link: Link
+    act: Callable[[], Answer]
+    after: Callable[[], object] | None
+    again: Callable[[], object] | None
+    mute: bool = False
+    way_back: float = 0.0
 
 
 class Network:
@@ -111,9 +102,8 @@ class Network:
         """
         scheduler = self.scheduler
         task = scheduler.task()
-        message = Message(what, task, link, act, after, again)
-        message.deadline = scheduler.now + timeout / task.group.rate
-        self.send(message)
+        deadline = scheduler.now + timeout / task.group.rate
+        self.send(Message(what, task, task.ticket, deadline, link, act, after, again))
         told = scheduler.switch()
         if told is TIMEOUT:
             raise OutcomeUnknown(f"no answer came over {link.name} within {timeout:g} s")

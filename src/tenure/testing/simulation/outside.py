@@ -11,10 +11,12 @@ import logging
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 from tenure.errors import Misuse
 from tenure.testing.simulation.threads import Stage
+from tenure.worker.settings import Settings
 
 _THREADED = ("feeder", "keeper", "part", "ringer", "threads", "upkeep", "warden", "worker")
 _QUEUED = ("threads", "worker")
@@ -28,6 +30,7 @@ def seams(stage: Stage, chance: random.Random) -> dict[str, object]:
         **{f"tenure.worker.{module}:threading": stage.threading for module in _THREADED},
         **{f"tenure.worker.{module}:queue": stage.queue for module in _QUEUED},
         "tenure.worker.worker:time": stage.time,
+        "tenure.worker.worker:Settings": cache(Settings),  # they cannot change, and to check them takes a while
         "tenure.worker.run:random": chance,
         "tenure.store.driver:random": chance,
         "tenure.protocol.ending:traceback": _Brief(),

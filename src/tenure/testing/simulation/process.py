@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from types import MethodType
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from tenure.errors import OutcomeUnknown, TenureError
+from tenure.errors import OutcomeUnknown, TenureError, Unavailable
 from tenure.hold import Lease
 from tenure.protocol.events import Emitter, Kind
 from tenure.protocol.job import Claimed, Claimer
@@ -31,6 +32,9 @@ THREADS: Final = 2
 
 PATIENCE: Final = 0.3
 GRACE: Final = 0.4
+
+_ASIDE: Final = frozenset({"workers", "report", "admit", "forget"})
+"""Requests on which no promise rests: they tell who is there and how the store is."""
 
 
 @dataclass(slots=True)
@@ -52,7 +56,7 @@ class Claim:
 
 
 class Process(Members):
-    """One start of a worker. It is its own clock: calling it reads the host's boot clock."""
+    """One start of a worker, on a host with clocks of its own."""
 
     def __init__(self, world: World, seat: Seat, name: str, claimer: Claimer, clock: tuple[float, float]) -> None:
         super().__init__(name)
@@ -79,7 +83,7 @@ class Process(Members):
 
     # -- clocks
 
-    def __call__(self) -> float:
+    def boot(self) -> float:
         """Read the boot clock of this process's host."""
         return self.offset + self.rate * self._scheduler.now
 
@@ -122,7 +126,7 @@ class Process(Members):
     def claims(self) -> list[Claim]:
         """List what a clone of this process would believe in."""
         return [
-            Claim(run.claimed, self() + run.lease.remaining(), self._play_of(run.lease.token))
+            Claim(run.claimed, self.boot() + run.lease.remaining(), self._play_of(run.lease.token))
             for run in self.worker.runs()
             if not run.ended
         ]
@@ -142,6 +146,8 @@ class Process(Members):
         world = self.world
         book, name = world.book, verb.__name__
         after = self._next_exchange()
+        if name in _ASIDE and after is None:
+            return self._ask_aside(verb, args, kwargs)
         if name == "turn":
             world.about_to_settle(self, args[1])
         note = book.asked(self.name, name, args)
@@ -163,6 +169,16 @@ class Process(Members):
         world.marks.answered(self, name, args, result)
         return result
 
+    def _ask_aside(self, verb: Callable[..., Op[Any]], args: tuple[Any, ...], kwargs: Any) -> Any:
+        """Have done at once, or refused, what no promise rests on: on its way nothing could happen that matters."""
+        self._scheduler.task()
+        if self.to_store.out:
+            raise Unavailable(f"{self.to_store.name} refused the connection")
+        done, result = self.world.executed(self, verb, args, kwargs)
+        if done:
+            return result
+        raise result
+
     def ask_destination(self, what: str, act: Callable[[], Answer]) -> Any:
         """Have something done by the destination."""
         world = self.world
@@ -171,7 +187,7 @@ class Process(Members):
     def _next_exchange(self) -> Callable[[], object] | None:
         """Count a request, and let the fault happen that is planned for it."""
         self.exchanges += 1
-        fault = self.faults.pop((self.slot, self.exchanges), None)
+        fault = self.faults.pop((self.slot, self.exchanges), None) if self.faults else None
         return None if fault is None else self.world.faults.at_request(self, fault)
 
 
@@ -188,13 +204,14 @@ class Belief(Lease):
         sent_at: float,
         *,
         renew: Callable[[Lease, float | None], None],
-        clock: Process,
+        clock: MethodType,
     ) -> None:
-        self.process = clock
-        super().__init__(token, owner, duration, sent_at, renew=renew, clock=clock, wall=clock.wall)
+        process = self.process = cast("Process", clock.__self__)
+        super().__init__(token, owner, duration, sent_at, renew=renew, clock=clock, wall=process.wall)
         self._told()
-        for _ in range(clock.plays[token].effects if token in clock.plays else 0):
-            next(self._numbers)
+        if token in process.plays:  # of the process of which this one is a copy
+            for _ in range(process.plays[token].effects):
+                next(self._numbers)
 
     @property
     def until(self) -> float:
@@ -228,7 +245,7 @@ class PlayedWorker(Worker):
         plan = process.world.plan
         super().__init__(
             process.seat.app,
-            clock=process,
+            clock=process.boot,
             name=process.claimer.worker,
             threads=plan.threads,
             processes=1,

@@ -31,9 +31,6 @@ _NEWEST: Final = 0  # the generation of objects that no collection has seen yet
 _UNFENCED: Final = frozenset({"I8", "I9", "I11", "I13"})
 """What a destination without a fence does not keep; that it loses updates is what a run has to see."""
 
-_FAILED_OVER: Final = frozenset({"I6", "I13"})
-"""What a history cannot keep whose store lost a claim: that right ended although nobody ended it."""
-
 _PRUNED: Final = frozenset({"I13"})
 """What a history does not keep in which jobs were made again: a refusal may meet the new job, not claimed yet."""
 
@@ -111,8 +108,6 @@ def _judged(world: World, history: History) -> list[str]:
         excused |= _UNFENCED
         if not judgement["I9"].good:
             world.marks.reach("update lost without a fence")
-    if world.faults.lost_claims:
-        excused |= _FAILED_OVER
     if any(fault.what == "prune" for fault in world.plan.faults):
         excused |= _PRUNED
     return [

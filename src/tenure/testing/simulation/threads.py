@@ -15,6 +15,8 @@ from heapq import heappop, heappush
 from types import TracebackType
 from typing import Any, Final
 
+from msgspec import Struct, field
+
 try:
     from greenlet import getcurrent, greenlet
 except ImportError as missing:
@@ -22,7 +24,6 @@ except ImportError as missing:
 
 _MOST_STEPS: Final = 200_000
 _SOONEST: Final = 1e-6  # seconds that every wait lasts at least: a clock that stood still would wait for ever
-_ENDED: Final = object()  # what a body hands over when its task has ended
 Waiters = list["Task"] | deque["Task"]
 TIMEOUT: Final = object()
 """What a wait returns that nobody ended."""
@@ -50,19 +51,16 @@ class Group(ABC):
         """Hear of an error that ended one of the tasks."""
 
 
-class Task:
+class Task(Struct, eq=False):
     """One thread of a group. `ticket` counts its resumptions, so that what comes too late wakes nobody."""
 
-    __slots__ = ("body", "done", "group", "name", "target", "ticket", "waiters")
-
-    def __init__(self, group: Group, name: str, target: Callable[[], object]) -> None:
-        self.group = group
-        self.name = name
-        self.target = target
-        self.ticket = 0
-        self.done = False
-        self.body: greenlet | None = None
-        self.waiters: list[Task] = []
+    group: Group
+    name: str
+    target: Callable[[], object]
+    ticket: int = 0
+    done: bool = False
+    body: greenlet | None = None
+    waiters: list[Task] = field(default_factory=list)
 
 
 class Bodies:
@@ -71,9 +69,9 @@ class Bodies:
     def __init__(self) -> None:
         self._idle: list[greenlet] = []
 
-    def take(self) -> greenlet:
-        """Lend a greenlet that waits for a task; for the hub only, to which it returns."""
-        return self._idle.pop() if self._idle else greenlet(self._live)
+    def take(self, hub: greenlet) -> greenlet:
+        """Lend a greenlet that waits for a task, which it hands to the hub when that has ended."""
+        return self._idle.pop() if self._idle else greenlet(self._live, hub)
 
     def _live(self, task: Task) -> None:
         me = getcurrent()
@@ -88,13 +86,18 @@ class Bodies:
                 task.group.failed(error)
             task.done = True
             task.body = None
-            del task  # who is idle keeps no world of a history that is over
             self._idle.append(me)
-            task = hub.switch(_ENDED)
+            ended = [task]
+            del task  # who is idle keeps no world of a history that is over
+            task = hub.switch(ended.pop())
 
 
 class Scheduler:
-    """Virtual time: everything that will happen, in order; what falls on one moment happens as it was planned."""
+    """Virtual time: everything that will happen, in order; what falls on one moment happens as it was planned.
+
+    Whoever waits sees to what happens next by itself, and hands over to the task that is resumed. Mostly that is the
+    same one, and nothing is switched. The *hub*, in which a history is run, is needed only when a task or all is over.
+    """
 
     def __init__(self, bodies: Bodies, chance: Callable[[], float]) -> None:
         self.now = 0.0
@@ -104,6 +107,9 @@ class Scheduler:
         self._chance = chance
         self._plan: list[tuple[float, int, Task | None, Any, Any]] = []
         self._number = 0
+        self._steps = 0
+        self._until = 0.0
+        self._value: Any = None  # what the task that is resumed is told
         self._tasks: list[Task] = []
         self._hub = getcurrent()
 
@@ -123,13 +129,20 @@ class Scheduler:
         return task
 
     def run(self, until: float) -> None:
-        """Let everything happen that is planned up to a moment, or until `over` is set."""
-        plan, steps = self._plan, 0
-        while plan and not self.over:
-            moment, _, task, what, value = heappop(plan)
-            if moment > until:
-                return
-            self.now = moment
+        """Let everything happen that is planned up to a moment, or until all is stopped."""
+        self._until = until
+        while (task := self._next()) is not None:
+            ended = (task.body or self._new_body_of(task)).switch(self._value)
+            if ended is not None:
+                for waiter in ended.waiters:
+                    self.wake(waiter, None)
+
+    def _next(self) -> Task | None:
+        """Let everything happen up to the next resumption of a task, and return that; None when all is over."""
+        plan, until = self._plan, self._until
+        self.current = None
+        while plan and plan[0][0] <= until:
+            self.now, _, task, what, value = heappop(plan)
             if task is None:
                 what(*value)
             elif task.ticket == what and not task.group.dead:
@@ -137,37 +150,37 @@ class Scheduler:
                     task.group.deferred.append((task, what, value))
                     continue
                 task.ticket += 1
-                self.current = task
-                if (task.body or self._body_of(task)).switch(value) is _ENDED:
-                    self._ended(task)
-                self.current = None
-                steps += 1
-                if steps > _MOST_STEPS:
-                    raise Stuck(f"{steps} steps were taken by {moment:.3f} s, the last by {task.name}")
+                self.current, self._value = task, value
+                self._steps += 1
+                if self._steps > _MOST_STEPS:
+                    raise Stuck(f"{self._steps} steps were taken by {self.now:.3f} s, the last by {task.name}")
+                return task
+        self._value = None
+        return None
 
     def thaw(self, group: Group) -> None:
         """Resume what should have been resumed while the group was frozen."""
         group.frozen = False
         deferred, group.deferred = group.deferred, []
         for task, ticket, value in deferred:
-            self.wake_at(self.now + self._latency(), task, ticket, value)
+            self.wake_at(self.now + 1e-6 + 2e-4 * self._chance(), task, ticket, value)
+
+    def stop(self) -> None:
+        """Let nothing happen any more."""
+        self.over = True
+        self._plan.clear()
 
     def end(self) -> None:
         """End every task, so that its greenlet can be used again."""
-        self.over = True
+        self.stop()
         for task in self._tasks:
             if task.body is not None:
-                task.body.throw(Over)
+                task.body.switch(None)  # `over` lets its wait raise
         self._tasks.clear()
-        self._plan.clear()
 
-    def _body_of(self, task: Task) -> greenlet:
-        body = task.body = self._bodies.take()
+    def _new_body_of(self, task: Task) -> greenlet:
+        body = task.body = self._bodies.take(self._hub)
         return body
-
-    def _ended(self, task: Task) -> None:
-        for waiter in task.waiters:
-            self.wake(waiter, None)
 
     # -- for tasks
 
@@ -185,16 +198,21 @@ class Scheduler:
             self._number += 1
             moment = self.now + max(seconds / task.group.rate, _SOONEST)
             heappush(self._plan, (moment, self._number, task, task.ticket, TIMEOUT))
-        value = self._hub.switch()
-        if self.over:
-            raise Over
+        value = self.switch()
         if value is TIMEOUT and waiters is not None and task in waiters:
             waiters.remove(task)  # so that nothing wakes it from a later wait
         return value
 
     def switch(self) -> Any:
         """Let others go on until this task is resumed."""
-        value = self._hub.switch()
+        me = self.current
+        try:
+            task = self._next()
+        except Exception as error:  # noqa: BLE001 -- it is not this task's, but of what happens meanwhile
+            value = self._hub.throw(error)
+        else:
+            body = self._hub if task is None else task.body or self._new_body_of(task)
+            value = self._value if task is me else body.switch(self._value)
         if self.over:
             raise Over
         return value
@@ -221,9 +239,6 @@ class Scheduler:
         """Resume a task at a moment, now if that is past, unless it was resumed before that."""
         self._number += 1
         heappush(self._plan, (max(moment, self.now), self._number, task, ticket, value))
-
-    def _latency(self) -> float:
-        return 1e-6 + 2e-4 * self._chance()
 
 
 # -- what the modules of the worker see
@@ -289,12 +304,7 @@ class Condition:
 class Thread:
     """Stands for `threading.Thread`: a task in the process of whoever starts it."""
 
-    def __init__(
-        self,
-        scheduler: Scheduler,
-        target: Callable[[], object],
-        name: str,
-    ) -> None:
+    def __init__(self, scheduler: Scheduler, target: Callable[[], object], name: str) -> None:
         self._scheduler = scheduler
         self._target = target
         self.name = name

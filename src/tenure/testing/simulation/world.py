@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, Final
 
@@ -34,8 +33,8 @@ MARGIN: Final = 2.0
 """Seconds, beside a lease and a look, in which a job has to be over: for its handler, and for requests that fail."""
 
 WITHIN: Final = LEASE + LOOK + MARGIN
-_CHECK: Final = 0.1
-_HEARD: Final = 0.5  # of the rings of a bell
+_CHECK: Final = 0.05
+_HEARD: Final = 0.3  # of the rings of a bell
 
 Trace = list[tuple[float, str, str]]
 
@@ -72,6 +71,7 @@ class World:
         self.marks = Marks()
         self.faults = Faults(self)
         self._slots: dict[int, int] = {}
+        self._looks = False  # whether it is planned to look if all is over
 
     # -- from beginning to end
 
@@ -97,7 +97,7 @@ class World:
         self.faults.plan_all()
         Operator(self).plan_all()
         self.scheduler.at(self.plan.calm_at, self.calm_down)
-        self.scheduler.at(_CHECK, self._look)
+        self._look_soon()
 
     def boot(self, slot: int) -> None:
         """Start a worker with an identity of its own."""
@@ -120,12 +120,20 @@ class World:
         self.network.change(CALM)
         self.faults.heal()
 
+    def _look_soon(self) -> None:
+        self._looks = True
+        self.scheduler.at(self.scheduler.now + _CHECK, self._look)
+
     def _look(self) -> None:
-        quiet = self.server.all_over() and not self.network.under_way
-        if quiet and not any(process.frozen or process.worker.runs() for process in self.processes if not process.dead):
-            self.scheduler.over = True
+        """Stop where nothing can happen any more; as long as jobs wait or run, there is no need to look."""
+        self._looks = False
+        if not self.server.all_over():
+            return
+        living = (process for process in self.processes if not process.dead)
+        if self.network.under_way or any(process.frozen or process.worker.runs() for process in living):
+            self._look_soon()
         else:
-            self.scheduler.at(self.scheduler.now + _CHECK, self._look)
+            self.scheduler.stop()
 
     def _history(self) -> History:
         plan = self.plan
@@ -178,6 +186,8 @@ class World:
 
     def _changed(self, changes: list[Change]) -> None:
         self.marks.changed(changes, self._store_clock())
+        if not self._looks and self.server.all_over():
+            self._look_soon()
         for _, after in changes:
             if after is not None and after.state is State.AVAILABLE:
                 self._ring()
@@ -205,15 +215,6 @@ class World:
     def ask_fence(self, process: Process, call: CallName, bid: Bid, act: Callable[[], Answer], **fields: Any) -> Any:
         """Ask something of the vault that its fence decides, and note it."""
         sent = self.scheduler.now
-        told = {
-            "destination": VAULT,
-            "scope": bid.scope,
-            "job": bid.job,
-            "generation": bid.generation,
-            "owner": process.claimer.owner,
-            "worker": process.claimer.worker,
-            **fields,
-        }
         outcome: Outcome = "ok"
         try:
             return process.ask_destination(call, act)
@@ -231,7 +232,19 @@ class World:
             outcome = "unknown" if self.scheduler.over or process.dead else "fail"
             raise
         finally:
-            self.book.told(call, process.name, sent, outcome, **told)
+            self.book.told(
+                call,
+                process.name,
+                sent,
+                outcome,
+                destination=VAULT,
+                scope=bid.scope,
+                job=bid.job,
+                generation=bid.generation,
+                owner=process.claimer.owner,
+                worker=process.claimer.worker,
+                **fields,
+            )
 
     def ask_vault(self, process: Process, act: Callable[[], Answer]) -> Any:
         """Read the vault."""
@@ -248,15 +261,11 @@ class World:
             value=version,
         )
 
-    @contextmanager
-    def gate(self, process: Process, job: Job) -> Iterator[Effect]:
+    def gate(self, process: Process, job: Job) -> Effect:
         """Pass the gate before an effect, and note it."""
-        sent = self.scheduler.now
-        told = {"owner": process.claimer.owner, "worker": process.claimer.worker}
         token = job.token
         try:
-            gate = job.effect()
-            effect = gate.__enter__()
+            effect = job.effect().__enter__()
         except LeaseLost:
             self.marks.reach("effect stopped at the gate")
             raise
@@ -271,10 +280,10 @@ class World:
             generation=token.generation,
             deadline=deadline,
             sequence=effect.sequence,
-            **told,
+            owner=process.claimer.owner,
+            worker=process.claimer.worker,
         )
-        assert sent <= self.scheduler.now
-        yield effect
+        return effect
 
     # -- what is heard
 
