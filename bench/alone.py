@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench.arenas import Arena
-from bench.children import ask
+from bench.children import PATIENCE, ask
 from bench.counting import CountingStore
 from bench.effects import effects
 from bench.entrant import Entrant
@@ -21,12 +21,12 @@ _PATIENCE = 300.0
 _BEATS = 3
 
 
-def measure(what: str) -> Measure:
-    """Make a measurement that asks the function `what` of this module, in a child."""
+def measure(what: str, patience: float = PATIENCE) -> Measure:
+    """Make a measurement that asks the function `what` of this module, in a child that may take so many seconds."""
 
     def measured(arena: Arena, entrant: Entrant, size: int) -> Figures:
         with arena.fresh(entrant) as address:
-            figures: Figures = ask("alone", entrant, address, what, size)
+            figures: Figures = ask("alone", entrant, address, what, size, patience=patience)
         return figures
 
     return measured
@@ -101,7 +101,7 @@ def draining(address: str, jobs: int) -> Figures:
     worker.start()
     _wait_until(lambda: ran[0] >= jobs // 10, "a tenth of the jobs to have run")
     memory = _memory()
-    _wait_until(lambda: ran[0] >= jobs, "all jobs to have run")
+    _wait_until(lambda: ran[0] >= jobs, "all jobs to have run", patience=_PATIENCE + jobs / 1000)
     _wait_until(lambda: not any(queue.running or queue.due for queue in app.client.queues()), "all jobs to be settled")
     figures = {"jobs/s": jobs / (time.monotonic() - began), "memory grew, MB": _memory() - memory}
     worker.stop(grace=0)
@@ -128,9 +128,9 @@ def _memory() -> float:
     return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:")) / 1024
 
 
-def _wait_until(done: Callable[[], bool], what: str) -> None:
-    until = time.monotonic() + _PATIENCE
+def _wait_until(done: Callable[[], bool], what: str, patience: float = _PATIENCE) -> None:
+    until = time.monotonic() + patience
     while not done():
         if time.monotonic() > until:
-            raise TimeoutError(f"waited {_PATIENCE:g} s for {what}")
+            raise TimeoutError(f"waited {patience:g} s for {what}")
         time.sleep(0.05)

@@ -5,9 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bench.entrant import Store
-from bench.results import RATE, Results
+from bench.results import OF_EMPTY, OF_START, RATE, Results
 
 PEERS = "the fastest peer"
+NOT_ASKED = "not asked in this run"
+LEASE = 30.0
+"""Seconds of the default lease."""
+
 TIMES = "\N{MULTIPLICATION SIGN}"
 
 
@@ -51,7 +55,7 @@ def judge(results: Results, bar: Bar) -> Verdict:
     own = answer.best(bar.figure, "tenure") if answer else None
     if answer is None or own is None:
         row = answer.row("Tenure") if answer else None
-        return Verdict(bar=bar, figure=None, met=None, reason=(row and row.problem) or "not asked in this run")
+        return Verdict(bar=bar, figure=None, met=None, reason=(row and row.problem) or NOT_ASKED)
     figure = own.median(bar.figure) or 0.0
     other, yardstick = _yardstick(results, bar)
     if yardstick is None:
@@ -76,6 +80,7 @@ def _yardstick(results: Results, bar: Bar) -> tuple[str, float | None]:
     return bar.than, own.median(bar.figure) if own else None
 
 
+GROWN = ("1,000,000 finished", "1,000,000 pending")
 _LIMIT: dict[Store, str] = {"postgresql": "bare psycopg", "sqlite": "bare sqlite3"}
 _ONE, _BULK, _PICKUP = "enqueue, one at a time", "enqueue, 1,000 a call", "pick-up, idle"
 _ASYNC, _THREADS, _TWO = "drain, async", "drain, threads", "drain, two processes"
@@ -95,6 +100,12 @@ def _on_both(store: Store) -> tuple[Bar, ...]:
         Bar(question="jobs held, 10,000", figure="statements a beat", store=store, at_most=1.0),
         Bar(question="jobs held, 10,000", figure="CPU, %", store=store, at_most=10.0),
         Bar(question="effects", figure="guard + complete, ratio", store=store, at_most=1.3),
+        Bar(question="takeover after kill -9", figure="seconds", store=store, at_most=LEASE + 1.0),
+        *(
+            Bar(question="growth", figure=f"{what}, {size}, {OF_EMPTY}", store=store, at_least=0.9)
+            for size in GROWN
+            for what in ("drain", "enqueue")
+        ),
     )
 
 
@@ -104,11 +115,12 @@ _ALL: tuple[Bar, ...] = (
     Bar(question=_BULK, store="postgresql", than="bare psycopg", at_least=0.5),
     Bar(question=_PICKUP, figure="p50, ms", store="postgresql", than="bare insert, notify, claim", at_most=1.5),
     Bar(question="idle worker", figure="statements/s", store="postgresql", at_most=1.0),
+    Bar(question="old snapshot", figure=f"at the end, {OF_START}", store="postgresql", at_least=0.8),
     *_on_both("sqlite"),
     Bar(question=_TWO, store="sqlite", than=_ASYNC, at_least=1.3),
     Bar(question=_PICKUP, figure="p50, ms", store="sqlite", at_most=3.0),
     Bar(question=_PICKUP, figure="p99, ms", store="sqlite", at_most=15.0),
 )
 
-_ORDER = (_ASYNC, _THREADS, _TWO, _BULK, _ONE, _PICKUP, "idle worker", "jobs held, 10,000", "effects")
+_ORDER = list(dict.fromkeys(bar.question for bar in _ALL))
 BARS = sorted(_ALL, key=lambda bar: (bar.store, _ORDER.index(bar.question)))

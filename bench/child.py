@@ -9,7 +9,7 @@ import json
 import random
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TypeVar, cast
@@ -24,6 +24,12 @@ CALL = 1000
 
 WARM = 20
 """Jobs sent before the clock of an enqueue starts, and left out of a probe: plans and connections are made by then."""
+
+CLUMP = 0.01
+"""Seconds of a steady stream that one call of a bulk enqueue carries."""
+
+AHEAD = 3_000
+"""Jobs that wait at most while traffic goes on."""
 
 _PAUSES = (0.010, 0.050)  # seconds between two probes, by chance, so that they meet no beat of a poller
 _LOOK = 0.0005
@@ -57,16 +63,20 @@ def prepare(entrant: Entrant, address: str) -> None:
 def singles(entrant: Entrant, address: str, count: str) -> None:
     """Enqueue one by one and print the seconds that `count` jobs took."""
     watch = Stopwatch()
-    entrant.singles(address, watch.over(range(int(count) + WARM), warm=WARM))
-    _tell(watch.seconds)
+    taken = entrant.timed("singles", address, int(count))
+    if taken is None:
+        entrant.singles(address, watch.over(range(int(count) + WARM), warm=WARM))
+    _tell(watch.seconds if taken is None else taken)
 
 
 def bulk(entrant: Entrant, address: str, count: str) -> None:
     """Enqueue `CALL` jobs a call and print the seconds that `count` jobs took, after one call to warm up."""
     jobs, watch = int(count) + CALL, Stopwatch()
+    taken = entrant.timed("bulk", address, int(count))
     batches = [range(first, min(first + CALL, jobs)) for first in range(0, jobs, CALL)]
-    entrant.bulk(address, watch.over(batches, warm=1))
-    _tell(watch.seconds)
+    if taken is None:
+        entrant.bulk(address, watch.over(batches, warm=1))
+    _tell(watch.seconds if taken is None else taken)
 
 
 def load(entrant: Entrant, address: str, count: str) -> None:
@@ -95,9 +105,54 @@ def _paced(board: Board, seconds: float) -> Iterator[int]:
             return
 
 
+def stream(entrant: Entrant, address: str, board: str, seconds: str) -> None:
+    """Enqueue the jobs of a board evenly within so many seconds, and print how many a second it became.
+
+    Where a call may carry many jobs, one carries what has come up within `CLUMP` seconds.
+    """
+    on, watch = Board(Path(board)), Stopwatch()
+    clump = max(1, round(on.jobs / float(seconds) * CLUMP)) if entrant.in_bulk else 1
+    clumps = [range(first, min(first + clump, on.jobs)) for first in range(0, on.jobs, clump)]
+    evenly = watch.over(_evenly(on, clumps, float(seconds) / len(clumps)), warm=0)
+    if clump > 1:
+        entrant.bulk(address, evenly)
+    else:
+        entrant.singles(address, (number for numbers in evenly for number in numbers))
+    _tell(on.jobs / watch.seconds)
+
+
+def _evenly(board: Board, clumps: Sequence[Sequence[int]], pause: float) -> Iterator[Sequence[int]]:
+    due = time.monotonic()
+    for numbers in clumps:
+        time.sleep(max(0.0, due - time.monotonic()))
+        due += pause
+        for number in numbers:
+            board.sent(number)
+        yield numbers
+    time.sleep(max(0.0, due - time.monotonic()))  # so that the last of them has its time as well
+
+
+def traffic(entrant: Entrant, address: str, board: str, seconds: str) -> None:
+    """Keep at most `AHEAD` jobs waiting for so many seconds, and print how many were sent."""
+    on, sent = Board(Path(board)), [0]
+
+    def batches() -> Iterator[Sequence[int]]:
+        until = time.monotonic() + float(seconds)
+        while time.monotonic() < until and sent[0] + CALL <= on.jobs:
+            if sent[0] - on.ran_in_a_row() + CALL > AHEAD:
+                time.sleep(_LOOK)
+                continue
+            numbers = range(sent[0], sent[0] + CALL)
+            sent[0] += CALL
+            yield numbers
+
+    entrant.bulk(address, batches())
+    _tell(sent[0])
+
+
 def work(entrant: Entrant, address: str, handler: str, board: str, place: str) -> None:
     """Say that all is imported, wait for the word, and work until ended from outside."""
-    work_on(Board(Path(board), int(place)))
+    work_on(Path(board), int(place))
     import_module(entrant.library)
     _tell("ready")
     sys.stdin.readline()
@@ -117,7 +172,7 @@ def _tell(what: object) -> None:
 
 
 ROLES: dict[str, Callable[..., None]] = {
-    role.__name__: role for role in (prepare, singles, bulk, load, probe, work, alone)
+    role.__name__: role for role in (prepare, singles, bulk, load, probe, stream, traffic, work, alone)
 }
 
 

@@ -25,7 +25,7 @@ class Failed(Exception):
     """An entrant could not be measured; says why in one line."""
 
 
-def ask(role: str, entrant: Entrant, address: str, *arguments: object) -> Any:
+def ask(role: str, entrant: Entrant, address: str | Path, *arguments: object, patience: float = PATIENCE) -> Any:
     """Let a child play `role` and return what it prints, if anything; raises Failed with the end of what it said."""
     try:
         done = subprocess.run(
@@ -34,11 +34,11 @@ def ask(role: str, entrant: Entrant, address: str, *arguments: object) -> Any:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=PATIENCE,
+            timeout=patience,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise Failed(f"{role} took more than {PATIENCE:g} s") from None
+        raise Failed(f"{role} took more than {patience:g} s") from None
     if done.returncode != 0:
         raise Failed(f"{role}: {_last_line(done.stderr) or f'ended with {done.returncode}'}")
     lines = done.stdout.splitlines()
@@ -113,8 +113,8 @@ def _worker(entrant: Entrant, address: str, handler: Handler, board: Board, plac
             worker.check()
 
 
-def _command(role: str, entrant: Entrant, address: str, arguments: Sequence[object]) -> list[str]:
-    return [sys.executable, "-m", "bench.child", role, entrant.key, address, *map(str, arguments)]
+def _command(role: str, entrant: Entrant, address: str | Path, arguments: Sequence[object]) -> list[str]:
+    return [sys.executable, "-m", "bench.child", role, entrant.key, str(address), *map(str, arguments)]
 
 
 def _last_line(said: str) -> str:

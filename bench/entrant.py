@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from typing import ClassVar, Literal
 
 Store = Literal["postgresql", "sqlite"]
-Handler = Literal["async", "thread"]
+Handler = Literal["async", "thread", "process"]
 Role = Literal["tenure", "peer", "limit"]
 
 STORES: tuple[Store, ...] = ("postgresql", "sqlite")
@@ -37,6 +37,8 @@ class Entrant(ABC):
     """How it was set, where this is not how it comes."""
     weaker: ClassVar[str] = ""
     """What it promises less than a durable, acknowledged, guarded job."""
+    lease: ClassVar[str] = ""
+    """How it comes to have the jobs of a worker that is gone, as it comes."""
     left: ClassVar[str]
     """SQL that counts the jobs that are not done."""
 
@@ -63,6 +65,10 @@ class Entrant(ABC):
     def bulk(self, address: str, batches: Iterable[Sequence[int]]) -> None:
         """Enqueue each batch by one call; connect before the first. Needed where `in_bulk` is true."""
         self.singles(address, (number for batch in batches for number in batch))
+
+    def timed(self, how: str, address: str, jobs: int) -> float | None:  # noqa: ARG002 -- for those who do
+        """Enqueue so many jobs by `singles` or `bulk` and tell the seconds, with a clock of one's own; None without."""
+        return None
 
     @abstractmethod
     def work(self, address: str, handler: Handler) -> None:

@@ -14,6 +14,7 @@ from bench.peers.litequeue import LiteQueue
 from bench.peers.persistqueue import PersistQueue
 from bench.peers.pgqueuer import PgQueuer
 from bench.peers.procrastinate import Procrastinate
+from bench.pgbench import PgBench, PgBenchCrowd
 
 TENURE: dict[Store, Entrant] = {"postgresql": OwnOnPostgres(), "sqlite": OwnOnSqlite()}
 
@@ -29,4 +30,11 @@ PEERS: tuple[Entrant, ...] = (
     PersistQueue(),
 )
 
-LIMITS: tuple[Entrant, ...] = (BarePostgres(), BareBell(), BareSqlite())
+LIMITS: tuple[Entrant, ...] = (BarePostgres(), BareBell(), PgBench(), PgBenchCrowd(), BareSqlite())
+
+LEFT_OUT: dict[str, str] = {
+    "Oban": "needs Python 3.12, and this benchmark runs on 3.11 too",
+    "RQ, Dramatiq, Celery, SAQ, arq, Docket, streaq": "work on Redis, where Tenure has no store yet",
+    "honker": "its wheel asks for a newer C library than many systems have",
+}
+"""Queues that are not measured, and why."""

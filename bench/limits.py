@@ -62,7 +62,8 @@ class Bare(Entrant):
     """What limits have in common."""
 
     role: ClassVar[Role] = "limit"
-    handlers = ("async",)
+    lease = ""
+    handlers: ClassVar[tuple[Handler, ...]] = ("async",)
 
 
 class BarePostgres(Bare, OwnOnPostgres):

@@ -17,7 +17,18 @@ class Own(Entrant):
     name = "Tenure"
     role: ClassVar[Role] = "tenure"
     distribution = library = "tenure"
-    left = "SELECT count(*) FROM tenure_jobs WHERE state IN ('available', 'running')"
+    handlers: ClassVar[tuple[Handler, ...]] = ("async", "thread", "process")
+    lease = "by a lease of 30 s for each job, looked for within 1 s of its end"
+    soon: ClassVar[str]
+    """A moment that everything due is before, in SQL."""
+
+    def __init_subclass__(cls) -> None:
+        """Count the jobs that are due or running, each by the index that is there for it."""
+        super().__init_subclass__()
+        cls.left = (
+            "SELECT (SELECT count(*) FROM tenure_jobs WHERE state = 'running') + (SELECT count(*) FROM tenure_jobs"  # noqa: S608
+            f" WHERE state = 'available' AND queue = 'default' AND priority = 0 AND run_at <= {cls.soon})"
+        )
 
     def store_address(self, address: str) -> str:
         """Return the address in the form that Tenure knows."""
@@ -46,8 +57,13 @@ class Own(Entrant):
 
     def work(self, address: str, handler: Handler) -> None:
         """Run a worker."""
-        app = self._app(address)
-        _noop(app, handler)
+        if handler == "process":
+            from bench.own_process import app
+
+            app.use_store(self.store_address(address))
+        else:
+            app = self._app(address)
+            _noop(app, handler)
         app.worker().run()
 
 
@@ -55,12 +71,14 @@ class OwnOnPostgres(Own):
     """Tenure on PostgreSQL."""
 
     store = "postgresql"
+    soon = "clock_timestamp() + interval '1 hour'"
 
 
 class OwnOnSqlite(Own):
     """Tenure on SQLite."""
 
     store = "sqlite"
+    soon = "(unixepoch() + 3600) * 1000"
 
     def store_address(self, address: str) -> str:
         """Make an address of a path."""

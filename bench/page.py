@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from textwrap import fill
 
-from bench.bars import BARS, TIMES, Verdict, judge
-from bench.draw import Stripe, draw
+from bench.bars import BARS, NOT_ASKED, TIMES, Verdict, judge
+from bench.draw import Curve, Stripe, draw, draw_curves
 from bench.entrant import Store
-from bench.results import RATE, Answer, Results, Row
+from bench.entrants import LEFT_OUT
+from bench.results import ARRIVALS, OF_START, RATE, Answer, Results, Row, more_is_better
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGE = DOCS / "performance.md"
@@ -29,8 +31,29 @@ The limits are no queues: the library's own SQL, or a bare INSERT or COPY, in th
 Bars are drawn to the median, the thin line spans all rounds.
 """
 _QUICK = """\
-**This was a quick run.** It shows that the benchmark works, not how fast anything is.
+**This was a quick run**, of few jobs, small tables and short waits. It shows that the benchmark works, not how fast
+anything is.
 """
+_SAYS = {
+    "enqueue, one at a time": "One producer; each job is durable before the next is sent.",
+    "enqueue, 1,000 a call": "One producer. bare psycopg is COPY, bare sqlite3 `executemany`.",
+    "drain, async": "One worker process. The limits settle the last batch and claim the next in one round trip.",
+    "drain, threads": "One worker process whose handlers are plain functions in threads.",
+    "drain, handlers in processes": "One worker, whose handlers run in child processes.",
+    "drain, two processes": "Two worker processes; the clock starts when both have got a job.",
+    "pick-up, idle": "From the call of enqueue until the handler starts in another process, one job after the other.",
+    "pick-up, half load": "The same while jobs arrive steadily at half of what the entrant drains. Where a call may"
+    " carry many jobs, one goes out every 10 ms. A producer that cannot keep up shows by its arrivals.",
+    "takeover after kill -9": "From the kill of the worker that holds a job until another worker begins it. Leases"
+    " and beats are the defaults of each. Everybody is measured at once, since they only wait.",
+    "growth": "Tenure beside itself on an empty table: the rows are made by one statement, then analysed. *Pending*"
+    " jobs are due in a day. The rate is that of the drain of an empty table.",
+    "old snapshot": "A producer keeps at most 3,000 jobs waiting, one worker drains them, and after ten seconds another"
+    " session begins a REPEATABLE READ transaction and holds it. One run each; rates are medians of single seconds.",
+    "idle worker": "A worker with nothing to do.",
+    "memory of a drain": "How much the process has grown from a tenth of the jobs until the end.",
+    "effects": "Each beside a transaction of one insert; *by hand*: the two statements that guard and complete a job.",
+}
 
 
 def write(results: Results, docs: Path = DOCS) -> None:
@@ -63,17 +86,42 @@ def text(results: Results) -> str:
 def pictures(results: Results) -> Iterator[tuple[str, str]]:
     """Draw every figure for which somebody stands beside Tenure."""
     for answer in results.answers:
-        for figure in answer.figures if len(answer.rows) > 1 else ():
+        for figure in _drawn(answer):
             title = f"{answer.question} on {_NAMES[answer.store]}, {figure}"
             yield _picture(answer, figure), draw(title, [_stripe(row, figure) for row in _ranked(answer, figure)])
+        if curve := _over_time(answer):
+            yield _picture(answer, curve), _curves(answer, curve)
+
+
+def _drawn(answer: Answer) -> list[str]:
+    """Return the figures that get bars: those by which entrants can be told apart, where there are some."""
+    told = [name for name in answer.figures if name != ARRIVALS and not name.startswith(OF_START)]
+    return [name for name in told if len(_ranked(answer, name)) > 1]
+
+
+def _over_time(answer: Answer) -> str:
+    """Name the picture of how the rates went; empty where there are no such figures."""
+    return "over time" if any(name.startswith(OF_START) for name in answer.figures) else ""
+
+
+def _curves(answer: Answer, name: str) -> str:
+    parts = [figure for figure in answer.figures if figure.startswith(OF_START)]
+    rows = [row for row in answer.rows if all(row.median(part) is not None for part in parts)]
+    curves = [Curve(row.entrant, row.role, [1.0, *(row.median(part) or 0.0 for part in parts)]) for row in rows]
+    places = ["before", *(part.removeprefix(OF_START).strip() for part in parts)]
+    return draw_curves(f"{answer.question} on {_NAMES[answer.store]}, {name}", places, curves)
 
 
 def bars_table(results: Results) -> str:
     """Hold every bar against the run."""
-    return _table(
-        ("question", "store", "bar", "Tenure", "stands at", "met"),
-        [_bar_cells(judge(results, bar)) for bar in BARS],
-    )
+    verdicts = [judge(results, bar) for bar in BARS]
+    asked = [verdict for verdict in verdicts if verdict.reason != NOT_ASKED]
+    others = dict.fromkeys(verdict.bar.question for verdict in verdicts if verdict.reason == NOT_ASKED)
+    table = _table(("question", "store", "bar", "Tenure", "stands at", "met"), [_bar_cells(one) for one in asked])
+    if not others:
+        return table
+    left = len(verdicts) - len(asked)
+    return f"{table}\n\n{left} of {len(verdicts)} bars were {NOT_ASKED}: {'; '.join(others)}."
 
 
 def _bar_cells(verdict: Verdict) -> tuple[str, ...]:
@@ -86,7 +134,8 @@ def _bar_cells(verdict: Verdict) -> tuple[str, ...]:
 
 
 def _circumstances(results: Results) -> str:
-    lines = [f"Taken on {results.taken_at} in {results.minutes:g} minutes, {results.rounds} rounds, by\n"]
+    rounds = f"{results.rounds} round{'s' if results.rounds > 1 else ''}"
+    lines = [f"Taken on {results.taken_at} in {results.minutes:g} minutes, {rounds}, by\n"]
     lines += ["```console", f"$ {results.command}", "```", ""]
     lines += [f"- {name}: {value}" for name, value in results.machine.items()]
     lines += [f"- {value}" for value in results.stores.values()]
@@ -94,47 +143,63 @@ def _circumstances(results: Results) -> str:
 
 
 def _question(results: Results, name: str) -> str:
-    parts = [f"\n## {name[0].upper()}{name[1:]}\n"]
+    parts = [f"\n## {name[0].upper()}{name[1:]}\n", *([f"{fill(_SAYS[name], 120)}\n"] if name in _SAYS else [])]
     for answer in results.answers:
         if answer.question == name:
             parts += [f"### {_NAMES[answer.store]}: {name}\n"]
-            if len(answer.rows) > 1:
-                parts += [f"![{figure}]({PICTURES}/{_picture(answer, figure)})" for figure in answer.figures]
-                parts += [""]
+            drawn = [*_drawn(answer), *filter(None, [_over_time(answer)])]
+            if drawn:
+                parts += [*(f"![{figure}]({PICTURES}/{_picture(answer, figure)})" for figure in drawn), ""]
             parts += [_answer_table(answer), ""]
     return "\n".join(parts)
 
 
 def _answer_table(answer: Answer) -> str:
-    figures = answer.figures
+    return _alone(answer, answer.rows[0]) if len(answer.rows) == 1 else _side_by_side(answer)
+
+
+def _alone(answer: Answer, row: Row) -> str:
+    """Write a figure a line, of the only one who was asked."""
+    lines = [(name, _spread(row, name)) for name in row.figures]
+    lines += [(answer.sizes, f"{row.jobs:,}")] if answer.sizes else []
+    return _table(("", row.entrant), lines) + (f"\n\n{row.problem}." if row.problem else "")
+
+
+def _side_by_side(answer: Answer) -> str:
+    """Write a row for everybody who has a figure, and one line for those who have none."""
+    figures = [name for name in answer.figures if not name.startswith(OF_START)]
     first = figures[0] if figures else RATE
     own = answer.best(first, "tenure")
     base = own.median(first) if own else None
-    alone = len(answer.rows) == 1
-    heads = ("", *figures, *(() if alone else (f"{first.partition(', ')[0]}, Tenure = 1", "jobs a round")))
     rows = []
-    for row in [*_ranked(answer, first), *(row for row in answer.rows if row.median(first) is None)]:
-        cells = [row.entrant, *(_spread(row, figure) for figure in figures)]
-        if not alone:
-            value = row.median(first)
-            cells += [number(value / base) if value is not None and base else _DASH, f"{row.jobs:,}"]
-        if row.problem:
-            cells[0] += f": {'' if row.figures else 'not measured, '}{row.problem}"
-        rows.append(cells)
-    return _table(heads, rows)
+    for row in _ranked(answer, first):
+        ratio = number((row.median(first) or 0.0) / base) if base else _DASH
+        name = f"{row.entrant}: {row.problem}" if row.problem else row.entrant
+        rows.append([name, *(_spread(row, figure) for figure in figures), ratio, f"{row.jobs:,}"])
+    table = _table(("", *figures, f"{first.partition(', ')[0]}, Tenure = 1", answer.sizes), rows)
+    without = [f"{row.entrant} ({row.problem})" for row in answer.rows if row.median(first) is None]
+    return table + (f"\n\n{fill('Without a figure: ' + '; '.join(without) + '.', 120)}" if without else "")
 
 
 def _who(results: Results) -> str:
     rows = [
-        (name, about.version or "not installed", about.settings or "as it comes", about.weaker or _DASH)
+        (
+            name,
+            about.version or "not installed",
+            about.settings or "as it comes",
+            about.weaker or _DASH,
+            about.lease or _DASH,
+        )
         for name, about in results.entrants.items()
     ]
-    return "\n## Who was measured\n\n" + _table(("", "version", "settings", "promises less"), rows) + "\n"
+    left_out = "".join(f"- {names}: {reason}.\n" for names, reason in LEFT_OUT.items())
+    table = _table(("", "version", "settings", "promises less", "takes over a lost worker's jobs"), rows)
+    return f"\n## Who was measured\n\n{table}\n\nLeft out:\n\n{left_out}"
 
 
 def _ranked(answer: Answer, figure: str) -> list[Row]:
     measured = [row for row in answer.rows if row.median(figure) is not None]
-    return sorted(measured, key=lambda row: row.median(figure) or 0.0, reverse=figure == RATE)
+    return sorted(measured, key=lambda row: row.median(figure) or 0.0, reverse=more_is_better(figure))
 
 
 def _stripe(row: Row, figure: str) -> Stripe:

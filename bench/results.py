@@ -12,7 +12,14 @@ import msgspec
 from bench.entrant import Entrant, Role, Store
 
 RATE = "jobs/s"
-"""The one figure of which more is better; all others count milliseconds, statements, per cent or times."""
+ARRIVALS = "arrivals/s"
+OF_START = "of the start"
+OF_EMPTY = "of an empty table"
+
+
+def more_is_better(figure: str) -> bool:
+    """Whether the best is the highest; most figures count milliseconds, statements or per cent."""
+    return figure in {RATE, ARRIVALS} or OF_START in figure or OF_EMPTY in figure
 
 
 class Row(msgspec.Struct, kw_only=True):
@@ -35,6 +42,7 @@ class Answer(msgspec.Struct, kw_only=True):
 
     question: str
     store: Store
+    sizes: str = "jobs a round"
     rows: list[Row]
 
     @property
@@ -51,7 +59,7 @@ class Answer(msgspec.Struct, kw_only=True):
         measured = [row for row in self.rows if row.role == role and row.median(figure) is not None]
         if not measured:
             return None
-        return (max if figure == RATE else min)(measured, key=lambda row: row.median(figure) or 0.0)
+        return (max if more_is_better(figure) else min)(measured, key=lambda row: row.median(figure) or 0.0)
 
 
 class About(msgspec.Struct, kw_only=True):
@@ -60,6 +68,7 @@ class About(msgspec.Struct, kw_only=True):
     version: str | None
     settings: str
     weaker: str
+    lease: str = ""
     handlers: tuple[str, ...]
 
     @classmethod
@@ -69,6 +78,7 @@ class About(msgspec.Struct, kw_only=True):
             version=entrant.version(),
             settings=entrant.settings,
             weaker=entrant.weaker,
+            lease=entrant.lease,
             handlers=entrant.handlers,
         )
 

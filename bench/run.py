@@ -1,6 +1,6 @@
 """Measure Tenure beside its peers and the limits of this machine: each question in one run, by turns.
 
-    python -m bench.run                      all questions on every store, about an hour and a half
+    python -m bench.run                      all questions on every store, about an hour
     python -m bench.run --quick              one round with few jobs, some minutes
     python -m bench.run --store sqlite --question drain --entrant huey
     python -m bench.run --page               write the page again from the results of the last run
@@ -13,9 +13,11 @@ named with the reason and does not stop the run.
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,12 +25,11 @@ from pathlib import Path
 from bench import page
 from bench.arenas import ARENAS, Arena
 from bench.entrant import STORES, Entrant
-from bench.measure import Figures
-from bench.questions import FULL, QUESTIONS, QUICK, Question, Scale
+from bench.measure import Figures, Measure
+from bench.questions import FULL, QUESTIONS, QUICK, Question, Scale, filling
 from bench.results import RATE, About, Answer, Results, Row, machine
 
 RESULTS = Path(__file__).parent / "results.json"
-_LEAST = 200  # jobs
 
 
 def ask(question: Question, arena: Arena, entrants: Sequence[Entrant], scale: Scale) -> list[Row]:
@@ -39,30 +40,53 @@ def ask(question: Question, arena: Arena, entrants: Sequence[Entrant], scale: Sc
         row.problem = question.refusal(entrant) or ""
         if not row.problem and _size(question, arena, entrant, row, scale):
             standing.append((entrant, row))
-    for turn in range(1 if question.once else scale.rounds):
+    rounds = 1 if question.once else scale.rounds
+    if question.at_once:
+        _at_once(question, arena, standing * rounds)
+        return rows
+    for turn in range(rounds):
         first = turn % max(1, len(standing))
         for entrant, row in standing[first:] + standing[:first]:
-            for name, value in (_measured(question, arena, entrant, row) or {}).items():
-                row.figures.setdefault(name, []).append(value)
+            _note(row, _measured(question.measure, arena, entrant, row))
         standing = [(entrant, row) for entrant, row in standing if not row.problem]
     return rows
 
 
+def _at_once(question: Question, arena: Arena, standing: Sequence[tuple[Entrant, Row]]) -> None:
+    """Measure everybody at the same time, each as often as it stands in the list; they only wait."""
+
+    def measured(one: tuple[Entrant, Row]) -> None:
+        entrant, row = one
+        _note(row, _measured(question.measure, arena, entrant, row))
+
+    with ThreadPoolExecutor(max(1, len(standing))) as pool:
+        list(pool.map(measured, standing))
+
+
 def _size(question: Question, arena: Arena, entrant: Entrant, row: Row, scale: Scale) -> bool:
-    """Find out how many jobs fill the time; the pilot also warms everything up."""
+    """Find out how many jobs fill the time; the pilots also warm everything up."""
     if question.size is not None:
         row.jobs = question.size(scale)
         return True
-    row.jobs = question.pilot
-    figures = _measured(question, arena, entrant, row)
-    if figures is not None:
-        row.jobs = round(min(max(figures[RATE] * scale.seconds, _LEAST), scale.most))
-    return figures is not None
+    row.jobs, rate = question.pilot, 0.0
+    for pilot in question.pilots or (question.measure,):
+        figures = _measured(pilot, arena, entrant, row)
+        if figures is None:
+            return False
+        rate = figures[RATE]
+        row.jobs = filling(rate, scale)
+    row.jobs = question.sized(rate, scale)
+    return True
 
 
-def _measured(question: Question, arena: Arena, entrant: Entrant, row: Row) -> Figures | None:
+def _note(row: Row, figures: Figures | None) -> None:
+    for name, value in (figures or {}).items():
+        row.figures.setdefault(name, []).append(value)
+
+
+def _measured(measure: Measure, arena: Arena, entrant: Entrant, row: Row) -> Figures | None:
     try:
-        figures = question.measure(arena, entrant, row.jobs)
+        figures = measure(arena, entrant, row.jobs)
     except Exception as error:  # noqa: BLE001 -- whatever goes wrong with one entrant must not stop the others
         row.problem = str(error) or type(error).__name__
         print(f"  {entrant.name}: {row.problem}", flush=True)
@@ -83,15 +107,17 @@ def run(asked: argparse.Namespace) -> Results:
         machine=machine(),
     )
     began = time.monotonic()
-    for store in asked.store or STORES:
+    for store in dict.fromkeys(asked.store or STORES):
         with ARENAS[store]() as arena:
             results.stores[store] = f"{arena.version()}: {arena.durability}"
             for question in QUESTIONS:
                 entrants = [entrant for entrant in question.asked(store) if _wanted(entrant.name, asked.entrant)]
                 if entrants and _wanted(question.name, asked.question):
                     print(f"{question.name}, {store}", flush=True)
+                    asked_at = time.monotonic()
                     rows = ask(question, arena, entrants, scale)
-                    results.answers.append(Answer(question=question.name, store=store, rows=rows))
+                    print(f"  took {time.monotonic() - asked_at:.0f} s", flush=True)
+                    results.answers.append(Answer(question=question.name, store=store, sizes=question.sizes, rows=rows))
                     results.entrants.update((entrant.name, About.of(entrant)) for entrant in entrants)
     results.minutes = round((time.monotonic() - began) / 60, 1)
     return results
@@ -112,6 +138,7 @@ def main() -> int:
     parser.add_argument("--results", type=Path, default=RESULTS, help="where to write what was found")
     parser.add_argument("--page", action="store_true", help="measure nothing, write the page from the results")
     asked = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that nothing is left running
     if asked.page:
         results = Results.read(asked.results)
     else:

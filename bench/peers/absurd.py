@@ -24,6 +24,7 @@ class Absurd(Entrant):
     in_bulk = False
     settings = f"psycopg, uvloop, {SLOTS} slots, looks every {POLL:g} s (it comes with 0.25 s)"
     weaker = "a task keeps its own lease, by asking"
+    lease = "when a claim is 120 s old"
     left = "SELECT count(*) FROM absurd.t_default WHERE state NOT IN ('completed', 'failed', 'cancelled')"
 
     def prepare(self, address: str) -> None:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from bench.entrant import Entrant, Handler
 from bench.peers import loops
 
 SLOTS = 100
+PROCESSES = os.cpu_count() or 1
 FLUSH = 0.1
 
 
@@ -27,10 +29,12 @@ class Chancy(Entrant):
     name = "Chancy"
     store = "postgresql"
     distribution = library = "chancy"
+    handlers = ("async", "thread", "process")
     settings = (
-        f"psycopg, uvloop, {SLOTS} slots, eager polling, writes ends every {FLUSH:g} s (it comes with 1 s), logs"
-        " warnings only"
+        f"psycopg, uvloop, {SLOTS} slots or a process a core, eager polling, writes ends every {FLUSH:g} s (it comes"
+        " with 1 s), logs warnings only"
     )
+    lease = "every 60 s, jobs of workers not seen for 90 s"
     left = "SELECT count(*) FROM chancy_jobs WHERE state NOT IN ('succeeded', 'failed')"
 
     def _open(self, address: str) -> Any:
@@ -81,9 +85,13 @@ class Chancy(Entrant):
             from chancy import Chancy as Client
             from chancy import Queue, Worker
 
-            executor = Client.Executor.Async if handler == "async" else Client.Executor.Threaded
+            executor, slots = {
+                "async": (Client.Executor.Async, SLOTS),
+                "thread": (Client.Executor.Threaded, SLOTS),
+                "process": (Client.Executor.Process, PROCESSES),
+            }[handler]
             async with self._open(address) as chancy:
-                queue = Queue("default", concurrency=SLOTS, executor=executor, eager_polling=True)
+                queue = Queue("default", concurrency=slots, executor=executor, eager_polling=True)
                 await chancy.declare(queue, upsert=True)
                 worker = Worker(chancy)
                 worker.send_outgoing_interval = FLUSH

@@ -24,6 +24,7 @@ class Dbos(Entrant):
     in_bulk = False
     settings = f"psycopg, polls every {POLL:g} s (it comes with 1 s)"
     weaker = "no leases: what a lost worker held is recovered when that worker starts again"
+    lease = "when the same executor starts again"
     left = "SELECT count(*) FROM dbos.workflow_status WHERE status IN ('ENQUEUED', 'PENDING', 'DELAYED')"
 
     def _launch(self, address: str) -> Any:

@@ -1,4 +1,4 @@
-"""Huey on SQLite: workers are threads, and a task leaves the file before it runs."""
+"""Huey on SQLite: workers are threads or processes, and a task leaves the file before it runs."""
 
 # A peer need not be installed where this is checked.
 # mypy: disable-error-code="import-not-found"
@@ -10,7 +10,7 @@ from typing import Any
 from bench.board import mark
 from bench.entrant import Entrant, Handler
 
-THREADS = 4
+WORKERS = 4
 LOOK = 0.01
 
 
@@ -20,11 +20,14 @@ class Huey(Entrant):
     name = "Huey"
     store = "sqlite"
     distribution = library = "huey"
+    handlers = ("async", "thread", "process")  # of the first it has none: its threads stand beside ours
     in_bulk = False
     settings = (
-        f"WAL, synchronous=FULL, {THREADS} threads, no results, looks every {LOOK:g} s (it comes with 0.1 to 10 s)"
+        f"WAL, synchronous=FULL, {WORKERS} threads or processes, no results, looks every {LOOK:g} s (it comes with 0.1"
+        " to 10 s)"
     )
     weaker = "removes a task before it runs: a worker that dies loses it"
+    lease = "never: it is lost"
     left = "SELECT count(*) FROM task"
 
     def _open(self, address: str) -> tuple[Any, Any]:
@@ -45,8 +48,8 @@ class Huey(Entrant):
 
     def work(self, address: str, handler: Handler) -> None:
         """Run its consumer."""
-        del handler  # threads call it
         huey, _ = self._open(address)
+        kind = "process" if handler == "process" else "thread"
         huey.create_consumer(
-            workers=THREADS, worker_type="thread", periodic=False, initial_delay=LOOK, max_delay=LOOK
+            workers=WORKERS, worker_type=kind, periodic=False, initial_delay=LOOK, max_delay=LOOK
         ).run()

@@ -22,6 +22,7 @@ class LiteQueue(Entrant):
     distribution = library = "litequeue"
     settings = f"WAL, synchronous=FULL (it comes with NORMAL); a loop of pop and done, which looks every {LOOK:g} s"
     weaker = "no leases: what a lost worker held stays locked"
+    lease = "never"
     left = "SELECT count(*) FROM Queue WHERE status < 2"
 
     def _open(self, address: str) -> Any:

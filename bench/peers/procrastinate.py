@@ -22,6 +22,7 @@ class Procrastinate(Entrant):
     distribution = library = "procrastinate"
     settings = f"psycopg, uvloop, {SLOTS} slots"
     weaker = "completes by id and state: a late worker ends the run of its successor"
+    lease = "never, without a periodic task that the user writes"
     left = "SELECT count(*) FROM procrastinate_jobs WHERE status IN ('todo', 'doing')"
 
     def _app(self, address: str, handler: Handler) -> tuple[Any, Any]:
