@@ -20,7 +20,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
 
 def test_every_command_is_there() -> None:
     words = ["demo", "migrate", "worker", "enqueue", "queues", "workers", "prune", "recover", "version"]
-    words += ["judge", "prove"]
+    words += ["judge", "prove", "bench"]
     words += [f"jobs {verb}" for verb in ("list", "show", "retry", "cancel", "discard", "release")]
     assert sorted(path.removeprefix("tenure ") for path, _ in COMMANDS) == sorted(words)
 

@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from tenure.cli.about import demo, show_version, version
+from tenure.cli.bench import bench
 from tenure.cli.call import EVERYWHERE
 from tenure.cli.enqueue import enqueue
 from tenure.cli.exits import Exit, epilog
@@ -102,6 +103,7 @@ app.command("prune")(prune)
 app.command("recover")(recover)
 app.command("prove")(prove)
 app.command("judge")(judge)
+app.command("bench")(bench)
 app.command("version")(version)
 
 jobs = typer.Typer(help="List jobs, tell their lives, and move them.", no_args_is_help=True)
