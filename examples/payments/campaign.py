@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import httpx
 
 from examples.fleet import Nemesis
 from examples.payments.tasks import app, pay_fenced, pay_plain
+from examples.program import Outcome
 from tenure import Filter, JobRecord, State
 
 SEEN = 3
@@ -39,8 +40,8 @@ def cents_of(invoice: int) -> int:
 
 
 @dataclass(slots=True)
-class Report:
-    """What a run has shown; `problems` is what does not hold."""
+class Report(Outcome):
+    """What a run has shown."""
 
     fence: bool
     invoices: int
@@ -60,8 +61,6 @@ class Report:
     replies_dropped: int = 0
     cut: int = 0
     workers: int = 0
-    seconds: float = 0.0
-    problems: list[str] = field(default_factory=list)
 
     @property
     def enough(self) -> bool:

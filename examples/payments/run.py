@@ -9,16 +9,9 @@ See README.md beside this file.
 from __future__ import annotations
 
 import argparse
-import json
-import signal
 import sys
-import tempfile
-import time
-from collections.abc import Callable
-from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn
 
 import httpx
 
@@ -29,45 +22,23 @@ from examples.fleet import Fleet, Nemesis, store_answers
 from examples.payments.campaign import Campaign, Report
 from examples.payments.network import Courier, Weather, storm
 from examples.payments.tasks import LEASE, app
-from tenure import TenureError
-from tenure.demo.children import Cast, Stalled
+from examples.program import Say, options_of, play
+from tenure.demo.children import Cast
 from tenure.testing.proxy import Proxy
-
-Say = Callable[[str], None]
 
 KILLS = 0.3
 """The part of all strikes that kill; the others stop and continue."""
 
-_INTERRUPTED = 130
-
 
 def main() -> int:
     """Run the example; return 0 if it showed what it is there to show."""
-    parser = argparse.ArgumentParser(description="Have invoices paid by workers under attack.")
+    parser = options_of("Have invoices paid by workers under attack.", limit=500, limited="how many invoices")
     parser.add_argument("--no-fence", action="store_true", help="without token and key, to see the damage")
-    parser.add_argument("--workers", type=_positive, default=3, help="worker processes at a time")
-    parser.add_argument("--limit", type=_positive, default=500, help="how many invoices")
-    parser.add_argument("--seed", type=int, default=1, help="what nemesis and network draw their strikes from")
-    parser.add_argument("--json", action="store_true", help="print the report as JSON, and nothing else")
     options = parser.parse_args()
-    signal.signal(signal.SIGTERM, _interrupt)
-    began = time.monotonic()
-    say: Say = _mute if options.json else lambda text: print(f"{time.monotonic() - began:5.1f} s  {text}", flush=True)
-    try:
-        with tempfile.TemporaryDirectory(prefix="tenure-payments-") as folder:
-            report = run(Path(folder), options, say)
-    except (TenureError, TimeoutError, ChildProcessError, Stalled) as error:
-        print(f"failed: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("interrupted; every process has been ended", file=sys.stderr)
-        return _INTERRUPTED
-    report.seconds = round(time.monotonic() - began, 1)
-    print(json.dumps({"ok": not report.problems, **asdict(report)}) if options.json else told(report))
-    return 1 if report.problems else 0
+    return play(partial(run, options), told, as_json=options.json)
 
 
-def run(folder: Path, options: argparse.Namespace, say: Say) -> Report:
+def run(options: argparse.Namespace, folder: Path, say: Say) -> Report:
     """Start provider, network and workers, have every invoice paid, and look into the books."""
     report = Report(fence=not options.no_fence, invoices=options.limit)
     say(f"{report.invoices} invoices, {options.workers} workers, {'a fence' if report.fence else 'NO fence'}")
@@ -132,20 +103,6 @@ def told(report: Report) -> str:
         return "\n".join([*lines, f"{report.invoices} payments, each applied exactly once."])
     many = f"Without key and token {report.paid_more_than_once} invoices were paid more than once."
     return "\n".join([*lines, f"{many} That is the point of this run."])
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 upwards")
-    return int(text)
-
-
-def _mute(_text: str) -> None:
-    """Say nothing."""
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
-    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

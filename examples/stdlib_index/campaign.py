@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from examples.fleet import Nemesis
+from examples.program import Outcome
 from examples.stdlib_index.results import Results
 from examples.stdlib_index.tasks import app, index_module
 from tenure import Filter, JobRecord, State
@@ -26,8 +27,8 @@ _PAGE = 1000
 
 
 @dataclass(slots=True)
-class Report:
-    """What a run has shown; `problems` is what does not hold."""
+class Report(Outcome):
+    """What a run has shown."""
 
     store: str
     modules: int
@@ -40,8 +41,6 @@ class Report:
     stops: int = 0
     kills: int = 0
     workers: int = 0
-    seconds: float = 0.0
-    problems: list[str] = field(default_factory=list)
 
     @property
     def enough(self) -> bool:

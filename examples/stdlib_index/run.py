@@ -9,82 +9,69 @@ See README.md beside this file.
 from __future__ import annotations
 
 import argparse
-import json
 import secrets
-import signal
 import sys
-import tempfile
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from examples.fleet import Fleet, Nemesis, store_answers
+from examples.program import Say, options_of, play
 from examples.stdlib_index.campaign import Campaign, Report
 from examples.stdlib_index.index import Entry, find_modules, read_entry
 from examples.stdlib_index.results import digest, open_results, results_answer
 from examples.stdlib_index.tasks import app
-from tenure import BadSettings, TenureError
+from tenure import BadSettings
 from tenure.testing.servers import Postgres
-
-Say = Callable[[str], None]
 
 WORKER = "examples.stdlib_index.worker"
 KILLS = 0.25
 """The part of all strikes that kill; the others stop and continue."""
 
-_INTERRUPTED = 130
-
 
 def main() -> int:
     """Run the example; return 0 if everything held."""
-    parser = argparse.ArgumentParser(description="Index the standard library with workers under attack.")
+    parser = options_of(
+        "Index the standard library with workers under attack.", limit=None, limited="index only so many modules"
+    )
     parser.add_argument("--store", default="sqlite", help="sqlite, postgres (a server of its own), or an address")
-    parser.add_argument("--workers", type=_positive, default=3, help="worker processes at a time")
-    parser.add_argument("--limit", type=_positive, help="index only so many modules")
-    parser.add_argument("--seed", type=int, default=1, help="what the nemesis draws its strikes from")
-    parser.add_argument("--json", action="store_true", help="print the report as JSON, and nothing else")
     options = parser.parse_args()
-    signal.signal(signal.SIGTERM, _interrupt)
-    began = time.monotonic()
-    say: Say = _mute if options.json else lambda text: print(f"{time.monotonic() - began:5.1f} s  {text}", flush=True)
-    try:
-        with (
-            tempfile.TemporaryDirectory(prefix="tenure-example-") as folder,
-            _stores(options.store, folder) as (
-                store,
-                results,
-            ),
-        ):
-            report = run(Path(folder), store, results, options, say)
-    except (TenureError, TimeoutError, ChildProcessError) as error:
-        print(f"failed: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("interrupted; every process has been ended", file=sys.stderr)
-        return _INTERRUPTED
-    report.seconds = round(time.monotonic() - began, 1)
-    print(json.dumps({"ok": not report.problems, **asdict(report)}) if options.json else _told(report))
-    return 1 if report.problems else 0
+    return play(partial(run, options), _told, as_json=options.json)
 
 
-def run(folder: Path, store: str, results: str, options: argparse.Namespace, say: Say) -> Report:
+def run(options: argparse.Namespace, folder: Path, say: Say) -> Report:
     """Compute the table in this process, then with workers under attack, and compare."""
     modules = dict(list(find_modules().items())[: options.limit])
-    app.use_store(store)
-    if "processes" not in app.store.capabilities:
-        raise BadSettings(f"several processes cannot share {app.store.name}: name another store")
-    app.store.migrate()
-    say(f"indexing {len(modules)} modules in this process alone, to compare with")
-    report = Report(store=app.store.name, modules=len(modules), digest_expected=digest(_alone(modules)))
-    jobs, log = f"index-{secrets.token_hex(4)}", folder / "workers.log"
-    say(f"and now with {options.workers} workers under attack, on {report.store}")
+    with _stores(options.store, folder) as (store, results):
+        app.use_store(store)
+        if "processes" not in app.store.capabilities:
+            raise BadSettings(f"several processes cannot share {app.store.name}: name another store")
+        app.store.migrate()
+        say(f"indexing {len(modules)} modules in this process alone, to compare with")
+        report = Report(store=app.store.name, modules=len(modules), digest_expected=digest(_alone(modules)))
+        say(f"and now with {options.workers} workers under attack, on {report.store}")
+        attack(modules, report, store, results, options=options, log=folder / "workers.log", say=say)
+        report.judge()
+        app.close()
+    return report
+
+
+def attack(
+    modules: dict[str, Path],
+    report: Report,
+    store: str,
+    results: str,
+    *,
+    options: argparse.Namespace,
+    log: Path,
+    say: Say,
+) -> None:
+    """Let workers index the modules while they are stopped and killed, and note what came of it."""
+    jobs = f"index-{secrets.token_hex(4)}"
     with open_results(results) as table:
         table.create()
         campaign = Campaign(modules, jobs, table, report)
@@ -95,11 +82,8 @@ def run(folder: Path, store: str, results: str, options: argparse.Namespace, say
             report.workers = fleet.started
         campaign.look()
         report.digest, report.applied_once = digest(table.entries()), table.applied_once()
-        if unfinished := campaign.unfinished():
-            report.problems.append(f"{unfinished} jobs did not complete; the workers said: {log.read_text()[-3000:]}")
-    report.judge()
-    app.close()
-    return report
+    if unfinished := campaign.unfinished():
+        report.problems.append(f"{unfinished} jobs did not complete; the workers said: {log.read_text()[-3000:]}")
 
 
 def _alone(modules: dict[str, Path]) -> list[Entry]:
@@ -109,7 +93,7 @@ def _alone(modules: dict[str, Path]) -> list[Entry]:
 
 
 @contextmanager
-def _stores(named: str, folder: str) -> Iterator[tuple[str, str]]:
+def _stores(named: str, folder: Path) -> Iterator[tuple[str, str]]:
     """Give the addresses of the store and of the results; a server that is started for them ends with the block."""
     if named == "postgres":
         with Postgres.start() as server:
@@ -136,20 +120,6 @@ def _told(report: Report) -> str:
         *(f"FAILED: {problem}" for problem in report.problems),
     ]
     return "\n".join([*lines, *([] if report.problems else ["The tables are equal, byte for byte."])])
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 upwards")
-    return int(text)
-
-
-def _mute(_text: str) -> None:
-    """Say nothing."""
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
-    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":
