@@ -22,6 +22,7 @@ from tenure.protocol.job import (
 )
 from tenure.protocol.lease import Token
 from tenure.protocol.lifecycle import Verb
+from tenure.protocol.names import check_ids
 from tenure.store.contract import Admission, AsyncDriver, Driver, Verbs
 
 
@@ -91,7 +92,7 @@ class Client:
         return self._operate(Verb.RETRY, jobs, reason)
 
     def _operate(self, verb: Verb, jobs: Sequence[str], reason: str | None) -> list[Moved]:
-        return self._driver.do(self._verbs.operate, verb, jobs, kept_reason(reason))
+        return self._driver.do(self._verbs.operate, verb, check_ids(jobs), kept_reason(reason))
 
     def prune(self, before: float, *, limit: int = 1000, after: str | None = None) -> Pruned:
         """Remove jobs that ended more than `before` seconds ago, one step of `limit` rows."""
@@ -188,7 +189,7 @@ class AsyncClient:
         return await self._operate(Verb.RETRY, jobs, reason)
 
     async def _operate(self, verb: Verb, jobs: Sequence[str], reason: str | None) -> list[Moved]:
-        return await self._driver.do(self._verbs.operate, verb, jobs, kept_reason(reason))
+        return await self._driver.do(self._verbs.operate, verb, check_ids(jobs), kept_reason(reason))
 
     async def prune(self, before: float, *, limit: int = 1000, after: str | None = None) -> Pruned:
         """Remove jobs that ended more than `before` seconds ago, one step of `limit` rows."""

@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from tenure import App, Job, JobRecord, LeaseLost, State, Unavailable
+from tenure import App, Job, JobRecord, LeaseLost, Retry, State, Unavailable
 from tenure.hold import Lease, renewing
 from tenure.protocol.events import Event, Kind
 from tenure.protocol.job import Claimed, Claimer, Wanted
@@ -135,6 +135,25 @@ def test_a_guarded_effect_and_the_completion_commit_together(shop: Shop) -> None
     assert [event.kind for event in told if event.kind in {Kind.STALE_REFUSED, Kind.JOB_COMPLETED}] == [
         Kind.JOB_COMPLETED
     ]
+
+
+@pytest.mark.parametrize(("late", "told"), [(ValueError("too late"), "ValueError at "), (Retry(after=5), "retry")])
+def test_what_is_raised_after_the_completion_is_told_and_changes_nothing(
+    shop: Shop, late: Exception, told: str
+) -> None:
+    @shop.app.task(max_attempts=1)
+    def charge(job: Job) -> str:
+        with closing(shop.connect()) as connection, connection:
+            connection.execute("BEGIN IMMEDIATE" if isinstance(connection, sqlite3.Connection) else "SELECT 1")
+            job.complete(connection, "receipt 7")
+        raise late
+
+    events: list[Event] = []
+    shop.app.events.subscribe(events.append)
+    record = shop.run(charge.enqueue().id)
+    assert (record.state, record.result, record.attempts) == (State.COMPLETED, '"receipt 7"', 0)
+    [event] = [event for event in events if event.kind is Kind.RAISED_LATE]
+    assert event.detail.startswith(told)
 
 
 def test_a_completion_that_did_not_commit_is_a_failed_attempt(shop: Shop) -> None:

@@ -36,6 +36,7 @@ class Kind(StrEnum):
     STORE_SLOW = "store slow"
     KEEPER_LATE = "renewal late"
     FLOOR_RAISED = "generation floor raised"
+    RAISED_LATE = "error after completion"  # D1: the job was completed in the handler's own transaction
     TASK_UNKNOWN = "task unknown"  # its jobs wait in a queue that is served, and nobody runs them
     GENERATIONS_SPENT = "generations used up"  # R4: the store refuses every claim, and jobs would wait for ever
     BELL_LOST = "bell silent, polling"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from tenure.errors import Misuse
 
@@ -21,6 +22,13 @@ def check_name(what: str, value: str) -> str:
     other refuses. Names are compared exactly: ``A`` and ``a`` are two names.
     """
     return _check(what, value, "a name", LONGEST)
+
+
+def check_ids(jobs: Sequence[str]) -> Sequence[str]:
+    """Return ids of jobs; raises Misuse for one id alone, whose letters would be taken for ids."""
+    if isinstance(jobs, str | bytes):
+        raise Misuse("jobs are named by a list of ids, and this is one text: write [job] for one job")
+    return jobs
 
 
 def check_trace(value: str) -> str:

@@ -7,6 +7,7 @@ from tenure.protocol.events import Kind
 from tenure.protocol.job import Answer, Claimed, Ending, Verdict
 from tenure.protocol.lifecycle import Counter, Verb
 from tenure.protocol.lifecycle import ending as ending_of
+from tenure.worker.run import NotCommitted
 
 _KINDS = {
     Verb.COMPLETE: Kind.JOB_COMPLETED,
@@ -35,15 +36,29 @@ def detail_of(claimed: Claimed, ending: Ending, answer: Answer) -> str:
     if _is_confirmed(ending, answer):
         return str(Verb.COMPLETE)
     failure = ending.failure
-    detail = str(ending.verb) if failure is None else failure.type + (f" at {failure.where}" if failure.where else "")
     spent = "; attempts used up" if _is_spent(claimed, ending) else ""
-    return detail + spent + ("" if failure is None else f"; see tenure jobs show {claimed.id} --reveal")
+    return _raised(ending) + spent + ("" if failure is None else f"; see tenure jobs show {claimed.id} --reveal")
+
+
+def afterthought(ending: Ending, answer: Answer) -> str | None:
+    """Tell what a handler raised after the transaction that completed its job: nothing comes of it."""
+    failure = ending.failure
+    if not _is_confirmed(ending, answer) or (failure is not None and failure.type == NotCommitted.__name__):
+        return None
+    return f"{_raised(ending)}: the job was completed before, in the handler's own transaction, and stays so"
 
 
 def stopping(running: int, grace: float) -> str:
     """Tell how a worker stops, and how to hurry it."""
     jobs = "1 job" if running == 1 else f"{running} jobs"
     return f"{jobs} running, grace {grace:g} s; again to stop now"
+
+
+def _raised(ending: Ending) -> str:
+    failure = ending.failure
+    if failure is None:
+        return str(ending.verb)
+    return failure.type + (f" at {failure.where}" if failure.where else "")
 
 
 def _is_confirmed(ending: Ending, answer: Answer) -> bool:

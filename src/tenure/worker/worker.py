@@ -34,7 +34,7 @@ from tenure.worker.program import Program
 from tenure.worker.ringer import Ringer
 from tenure.worker.run import Executor, Run, Runs, Stop
 from tenure.worker.settings import Settings
-from tenure.worker.tell import detail_of, kind_of, stopping
+from tenure.worker.tell import afterthought, detail_of, kind_of, stopping
 from tenure.worker.threads import ThreadExecutor
 from tenure.worker.upkeep import Upkeep
 from tenure.worker.warden import Warden
@@ -289,6 +289,8 @@ class Worker:
         kind = kind_of(run.claimed, ending, answer)
         if self.emitter.wants(kind):
             self._emit(kind, run.claimed, detail_of(run.claimed, ending, answer))
+        if (late := afterthought(ending, answer)) is not None:
+            self._emit(Kind.RAISED_LATE, run.claimed, late)
 
     def _tell_takeover(self, row: Claimed) -> None:
         lost = f"generation {row.generation} took over from generation {row.lost_generation} ({row.lost_worker})"
