@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tenure import App, Misuse, State
+from tenure import App, Filter, Misuse, State
 
 VERBS = ("cancel", "discard", "release", "retry")
 
@@ -23,6 +23,8 @@ def test_one_id_alone_is_not_taken_for_its_letters(verb: str) -> None:
         getattr(app.client, verb)(job)
     with pytest.raises(Misuse, match=r"\[job\]"):
         asyncio.run(getattr(app.aclient, verb)(job))
+    with pytest.raises(Misuse, match=r"\[job\]"):
+        Filter(ids=job)  # type: ignore[arg-type]
     assert app.client.get(job).state is State.AVAILABLE
     assert app.client.cancel([job])[0].moved
     app.close()

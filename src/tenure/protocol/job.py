@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from tenure.protocol.lease import Token
 from tenure.protocol.lifecycle import State, Verb
+from tenure.protocol.names import check_ids
 
 
 class NewJob(Struct, frozen=True, gc=False):
@@ -212,6 +213,10 @@ class Filter:
     queue: str | None = None
     task: str | None = None
     state: State | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse one id alone; raises Misuse."""
+        check_ids(self.ids or ())
 
 
 @dataclass(frozen=True, slots=True)
