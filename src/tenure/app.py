@@ -119,6 +119,8 @@ class App:
         destinations of its effects: the worker raises each before the handler runs (R32).
         Raises BadSettings, Misuse for a signature that cannot be carried, and for a name that is taken.
         """
+        if function is not None and not callable(function):
+            raise BadSettings(f"@app.task({function!r}): a task's options have names, such as name={function!r}")
         if function is not None:
             return self._register(function)
         return lambda function: self._register(function, **options)

@@ -10,6 +10,7 @@ from typing import Any, Generic, Literal, ParamSpec, TypeVar
 from tenure.client import AsyncClient, Client
 from tenure.errors import BadArguments, BadSettings, Misuse
 from tenure.ids import new_job_id, new_job_ids
+from tenure.loading import refuse_while_loading
 from tenure.options import Options
 from tenure.protocol.codec import Codec
 from tenure.protocol.job import Enqueued, NewJob
@@ -114,9 +115,11 @@ class Task(Generic[Q, P, R]):
             raise BadSettings(f"task {self.name}: secret names {unknown}, and there is no such parameter: {there}")
 
     def _client(self) -> Client:
+        refuse_while_loading("enqueues a job")
         return self.app.client if self.defaults.connection is None else self.app.joined(self.defaults.connection)
 
     def _aclient(self) -> AsyncClient:
+        refuse_while_loading("enqueues a job")
         return self.app.aclient if self.defaults.connection is None else self.app.ajoined(self.defaults.connection)
 
     def _job(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> NewJob:

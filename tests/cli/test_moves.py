@@ -75,6 +75,15 @@ def test_bulk_walks_every_page_and_state(
     assert tenure("jobs", "cancel", "--phase", "scheduled", "-y").stdout == "0 cancelled\n"
 
 
+def test_bare_leases_are_moved_by_id_only(app: App, jobs: list[str], tenure: Run) -> None:
+    with app.lease("oven"):
+        assert tenure("jobs", "discard", "--all", "--yes").stdout == "7 discarded\n"
+    assert tenure("jobs", "cancel", "--state", "available", "--yes").stdout == "0 cancelled\n"
+    with app.lease("oven") as lease:
+        assert lease.generation == 2
+    assert tenure("jobs", "cancel", "oven").stdout == "1 cancelled\n"
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

@@ -310,6 +310,11 @@ def test_another_store_can_be_used_from_now_on(app: App, charge: Any, tmp_path: 
     assert app.client.queues()[0].due == 1
 
 
+def test_a_name_given_by_position_is_told_how_to_be_given() -> None:
+    with pytest.raises(BadSettings, match=r"such as name='charge'"):
+        App("memory://").task("charge")  # type: ignore[call-overload]
+
+
 def test_an_option_that_no_task_has_is_refused_by_name() -> None:
     app = App("memory://")
     with pytest.raises(BadSettings, match="task work has no option leese; there are .*lease"):

@@ -86,6 +86,21 @@ def test_b04_an_outage_is_told_once_and_work_goes_on_after_it(bench: FeederBench
     assert bench.crashes == []
 
 
+def test_b04_a_round_that_asks_nothing_does_not_tell_that_the_store_is_back(bench: FeederBench) -> None:
+    bench.store.script["turn"] = outage
+    with bench.running():
+        wait_for(lambda: bench.store.closed >= 1, 10.0, "an attempt")
+        bench.keeper.healthy = False
+        seen = bench.feeder.last_round
+        bench.clock.advance(1)
+        wait_for(lambda: bench.feeder.last_round > seen, 10.0, "a round that claims nothing")
+        assert bench.told.kinds == [Kind.STORE_LOST]
+        bench.store.script["turn"] = quiet_turn
+        bench.keeper.healthy = True
+        wait_for(lambda: Kind.STORE_BACK in bench.told.kinds, 10.0, "the store's return to be told")
+    assert bench.told.kinds == [Kind.STORE_LOST, Kind.STORE_BACK]
+
+
 def test_b04_a_failed_round_is_no_sign_of_life(bench: FeederBench) -> None:
     bench.store.script["turn"] = outage
     before = bench.feeder.last_round

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tenure import App, BadSettings, State
+from tenure import App, BadSettings, Filter, State
 from tenure.protocol.job import NewJob
 from tests.support.processes import Processes, wait_for
 from tests.worker.processes import PATIENCE, gone, over, written
@@ -129,7 +129,17 @@ def test_a_script_that_starts_a_worker_when_imported_is_told_what_to_write(progr
     record = over(running.app, "job")
     assert record.failure is not None
     assert record.failure.type == "Misuse"
-    assert 'put what starts it under `if __name__ == "__main__":`' in record.failure.message
+    assert 'put what does that under `if __name__ == "__main__":`' in record.failure.message
+
+
+def test_a_script_that_enqueues_when_imported_does_not_multiply_its_jobs(program: Callable[..., Program]) -> None:
+    enqueues = 'greedy.options(delay=3600, max_attempts=1).enqueue(file="")\n\n\nif __name__'
+    running = program("watch", SCRIPT.replace("if __name__", enqueues))
+    record = over(running.app, "job")
+    assert record.failure is not None
+    assert record.failure.type == "Misuse"
+    assert "enqueues a job when a child process imports it" in record.failure.message
+    assert len(running.app.client.find(Filter(task="greedy"))) == 1  # by the worker's own process
 
 
 # -- what a child could not find is refused at start

@@ -59,7 +59,7 @@ def page_of(
 
 
 def batches(client: Client, which: Filter, states: Sequence[State], phase: Phase | None) -> Iterator[list[str]]:
-    """Yield the ids of the jobs that match, a page at a time.
+    """Yield the ids of the jobs that match, a page at a time; bare leases have owners of their own and are left out.
 
     Newest first, so that jobs enqueued meanwhile are not met and the walk comes to an end.
     """
@@ -67,7 +67,7 @@ def batches(client: Client, which: Filter, states: Sequence[State], phase: Phase
         after: str | None = None
         while True:
             page = client.find(replace(which, state=state), limit=PAGE, after=after, newest_first=True)
-            ids = [record.id for record in page if phase in {None, record.phase}]
+            ids = [record.id for record in page if record.task is not None and phase in {None, record.phase}]
             if ids:
                 yield ids
             if len(page) < PAGE:

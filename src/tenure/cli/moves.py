@@ -21,7 +21,9 @@ from tenure.protocol.names import check_name
 Ids = Annotated[list[str] | None, typer.Argument(metavar="ID", help="Ids of jobs; -- before one that begins with -.")]
 Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the job's history.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before jobs are moved by filter.")]
-Everything = Annotated[bool, typer.Option("--all", help="Every job that this can be done to, without a filter.")]
+Everything = Annotated[
+    bool, typer.Option("--all", help="Every job that this can be done to, without a filter; bare leases only by id.")
+]
 
 _ACTS: dict[Verb, Callable[[Client, Sequence[str], str | None], list[Moved]]] = {
     Verb.RETRY: Client.retry,

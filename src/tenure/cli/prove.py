@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 
@@ -99,12 +104,54 @@ def prove(
         managed=managed,
         destination=destination,
     )
-    with tempfile.TemporaryDirectory(prefix="tenure-prove-") as folder:
+    _check_files(report, history)
+    with _ended_by_signals(), tempfile.TemporaryDirectory(prefix="tenure-prove-") as folder:
         proof = _run(call, plan, Path(folder))
         _keep(proof, Path(folder), report, history)
     call.screen.emit(_told(proof))
     _say(call, proof, {"picture": report, "history": history})
     return Exit.DONE if proof.judgement.good else Exit.REFUSED
+
+
+def _check_files(report: Path | None, history: Path | None) -> None:
+    """Refuse files that cannot be written, before a run is played for them."""
+    for path in (report, history):
+        if path is not None and not path.absolute().parent.is_dir():
+            raise Misuse(f"cannot write {path}: No such file or directory")
+        if path is not None and path.is_dir():
+            raise Misuse(f"cannot write {path}: Is a directory")
+    if report is not None and history is not None and report.resolve() == history.resolve():
+        raise Misuse(f"--report and --history both name {report}: one would be written over the other")
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP end the run as Ctrl-C does, so that nothing stays behind.
+
+    What comes while the rest is cleared away does nothing, but for Ctrl-C: who insists is there to see what stays.
+    """
+    if threading.current_thread() is not threading.main_thread():  # where Python cannot handle signals
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)}
+    handled = [number for number, handler in before.items() if handler not in {signal.SIG_IGN, None}]
+
+    def interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
+        for number in handled:
+            signal.signal(number, before[number] if number == signal.SIGINT else _ignore)
+        raise KeyboardInterrupt
+
+    for number in handled:
+        signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        for number in handled:
+            signal.signal(number, before[number])
+
+
+def _ignore(_number: int, _frame: FrameType | None) -> None:
+    """Go on clearing away: a second signal would leave the rest behind."""
 
 
 def _run(call: Call, plan: Plan, folder: Path) -> Proof:

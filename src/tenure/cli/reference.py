@@ -30,6 +30,9 @@ Arguments, results, progress, error messages and tracebacks of jobs are shown on
 otherwise; arguments that a job declares secret are never shown. `enqueue` repeats a value that was typed as `key=value`
 and does not fit its parameter, unless the argument is secret. Addresses of stores are shown without user data.
 
+Without `--app`, `tenure enqueue` knows the task's name only: queue, lease, limits and what is secret are those that the
+command line says, or the defaults, and not those that the task was registered with.
+
 The names of files, that of a SQLite store too, may be any bytes, and in an address such a byte can be written `%FF`.
 Every other word of a call has to be text.
 

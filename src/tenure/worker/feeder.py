@@ -82,6 +82,7 @@ class Feeder:
         self._looked = False  # whether the turn under way looks for takeovers in every lane that has room
         self._expects = False  # whether something was said to be claimable at the next look
         self._failures = 0
+        self._answered = False  # whether the store has answered anything in the last round
         self._careful = False  # a turn has failed: one locked job may be what holds all others up
         self._busy: deque[tuple[float, Run | None, Ending]] = deque()  # jobs that are locked, and when to try again
         self.has_bell = False
@@ -130,6 +131,7 @@ class Feeder:
 
     def round(self) -> None:
         """Do one turn if there is anything to do: settle, claim, dispatch."""
+        self._answered = False
         self._reconcile()
         for lane in self._lanes:
             lane.prefetch.review()
@@ -156,6 +158,7 @@ class Feeder:
             if self._pace.unanswered(took):
                 self._tell_slow(endings, sum(want.limit for _, want in wanted), f"failed after {took:.1f} s")
             raise
+        self._answered = True
         self._after(turn, endings, wanted, sent_at)
 
     def _after(
@@ -227,6 +230,7 @@ class Feeder:
         if self._expects or self._finished or any(lane.hungry for lane in free):
             return True
         soonest = self._driver.do(self._verbs.soonest, sorted({queue for lane in free for queue in lane.queues}))
+        self._answered = True
         if soonest is not None and soonest <= 0:
             return True
         self._plan(soonest)
@@ -258,6 +262,7 @@ class Feeder:
         if not self._uncertain:
             return
         held = self._driver.do(self._verbs.held, self._claimer.owner)
+        self._answered = True
         unknown = [token for token in held if self._runs.get(token) is None]
         for token in unknown:
             self._finished.append((None, Ending(token, Verb.RELEASE, reason="the answer to its claim was lost")))
@@ -303,7 +308,7 @@ class Feeder:
 
     def _succeeded(self) -> None:
         self.last_round = self._clock()
-        if self._failures:
+        if self._failures and self._answered:  # a round that had nothing to ask has learned nothing
             self._failures = 0
             self._emitter.emit(Kind.STORE_BACK, detail="claiming and settling again")
             self.ring()

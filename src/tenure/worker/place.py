@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from tenure.errors import BadSettings, Misuse
+from tenure.loading import loading
 from tenure.worker.channel import Module, Place
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from tenure.worker.program import Program
 
 _SCRIPT = "__mp_main__"  # the name that multiprocessing, too, gives to a script that is imported by a child
-_loading: list[Module] = []  # what this process is importing because its worker told it to
 
 
 def place_of(task: Task[Any, Any, Any]) -> Place:
@@ -53,16 +53,6 @@ def find_task(place: Place, name: str) -> tuple[Program, Task[Any, Any, Any]]:
     return app, task
 
 
-def refuse_while_loading() -> None:
-    """Raise Misuse in a child process that is importing the program: it must define tasks then, and start nothing."""
-    if _loading:
-        module = _loading[-1]
-        raise Misuse(
-            f"{module.path or module.name} starts a worker when a child process imports it:"
-            ' put what starts it under `if __name__ == "__main__":`'
-        )
-
-
 def _holder(target: object, first: str | None) -> tuple[str, str] | None:
     """Find the module that calls `target` by a name of its own, and that name; look in the module `first` first."""
     modules = sorted(sys.modules.items(), key=lambda item: item[0] != first)
@@ -89,11 +79,8 @@ def _importable(name: str, task: str) -> Module:
 
 
 def _load(module: Module) -> ModuleType:
-    _loading.append(module)
-    try:
+    with loading(module.path or module.name):
         return importlib.import_module(module.name) if module.path is None else _load_script(module.path)
-    finally:
-        _loading.pop()
 
 
 def _load_script(path: str) -> ModuleType:

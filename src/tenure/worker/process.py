@@ -23,7 +23,8 @@ import threading
 import time
 from collections.abc import Sequence
 
-from tenure.worker.place import place_of, refuse_while_loading
+from tenure.loading import refuse_while_loading
+from tenure.worker.place import place_of
 from tenure.worker.program import Program
 from tenure.worker.run import Finished, Run
 from tenure.worker.slot import Slot
@@ -44,7 +45,7 @@ class ProcessExecutor:
     kind = "process"
 
     def __init__(self, slots: int, app: Program) -> None:
-        refuse_while_loading()
+        refuse_while_loading("starts a worker")
         self.slots = slots
         self._app = app
         self._places = {task.name: place_of(task) for task in app.tasks.values() if task.isolation == "process"}

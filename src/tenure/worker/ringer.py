@@ -45,15 +45,19 @@ class Ringer:
         self._part.join()
 
     def _run(self) -> None:
+        told = False
         while not self._stopped.is_set():
             try:
                 bell = self._open_bell()
                 if bell is None:
                     return
+                told = False
                 self._listen(bell)
             except TenureError as error:
                 self._feeder.has_bell = False
-                self._emitter.emit(Kind.BELL_LOST, detail=str(error))
+                if not told:
+                    self._emitter.emit(Kind.BELL_LOST, detail=str(error))
+                told = True
                 self._stopped.wait(_PAUSE)
 
     def _listen(self, bell: Bell) -> None:
