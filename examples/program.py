@@ -7,6 +7,7 @@ import json
 import signal
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
@@ -20,6 +21,7 @@ from tenure.demo.children import Stalled
 Say = Callable[[str], None]
 
 _INTERRUPTED = 130
+_asked_to_end = threading.Event()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,7 +47,8 @@ def options_of(description: str, *, limit: int | None, limited: str) -> argparse
 
 def play(act: Callable[[Path, Say], R], told: Callable[[R], str], *, as_json: bool) -> int:
     """Run an example in a folder of its own and print its report; return 0 if everything held."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)
     began = time.monotonic()
     say: Say = _mute if as_json else lambda text: print(f"{time.monotonic() - began:5.1f} s  {text}", flush=True)
     try:
@@ -62,6 +65,12 @@ def play(act: Callable[[Path, Say], R], told: Callable[[R], str], *, as_json: bo
     return 1 if report.problems else 0
 
 
+def go_on() -> None:
+    """Raise KeyboardInterrupt once a signal has asked to end: what it raised itself is lost inside a finalizer."""
+    if _asked_to_end.is_set():
+        raise KeyboardInterrupt
+
+
 def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 upwards")
@@ -73,4 +82,5 @@ def _mute(_text: str) -> None:
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
+    _asked_to_end.set()
     raise KeyboardInterrupt

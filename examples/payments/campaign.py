@@ -15,7 +15,7 @@ import httpx
 
 from examples.fleet import Nemesis
 from examples.payments.tasks import app, pay_fenced, pay_plain
-from examples.program import Outcome
+from examples.program import Outcome, go_on
 from tenure import Filter, JobRecord, State
 
 SEEN = 3
@@ -116,6 +116,7 @@ class Campaign:
         deadline = time.monotonic() + LONGEST
         self.look()
         while self._left or app.client.queues():
+            go_on()
             self._hand_out()
             struck = self._strike(nemesis)
             note_network()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from examples.fleet import Nemesis
-from examples.program import Outcome
+from examples.program import Outcome, go_on
 from examples.stdlib_index.results import Results
 from examples.stdlib_index.tasks import app, index_module
 from tenure import Filter, JobRecord, State
@@ -72,6 +72,7 @@ class Campaign:
         """Go on until every job is over; raises TimeoutError when that takes too long."""
         deadline = time.monotonic() + LONGEST
         while self._left or self._live():
+            go_on()
             self._hand_out()
             struck = nemesis.strike(_QUIET)
             self.look()

