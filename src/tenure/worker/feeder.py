@@ -81,8 +81,7 @@ class Feeder:
         self._next_look = 0.0
         self._looked = False  # whether the turn under way looks for takeovers in every lane that has room
         self._expects = False  # whether something was said to be claimable at the next look
-        self._failures = 0
-        self._answered = False  # whether the store has answered anything in the last round
+        self._failures, self._answered = 0, False  # in a row; whether the last round was answered anything
         self._careful = False  # a turn has failed: one locked job may be what holds all others up
         self._busy: deque[tuple[float, Run | None, Ending]] = deque()  # jobs that are locked, and when to try again
         self.has_bell = False
