@@ -6,6 +6,7 @@ import errno
 import io
 import os
 import re
+import resource
 import stat
 import subprocess
 import sys
@@ -169,6 +170,26 @@ def test_another_file_system_inside_is_refused(
         fence.write("page", b"new", EIGHT, scope=SCOPE)
 
 
+def test_a_fence_below_another_one_is_refused(tmp_path: Path, fence: FileFence) -> None:
+    (tmp_path / "in" / "deep").mkdir(parents=True)
+    for folder in ("in", "in/deep", f"{OWN_FOLDER}/aside"):
+        with pytest.raises(BadSettings, match="fence of its own"):
+            FileFence(tmp_path / folder)
+    FileFence(tmp_path)
+
+
+def test_what_lies_below_another_fence_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "in" / "deep").mkdir(parents=True)
+    (tmp_path / "beside").mkdir()
+    FileFence(tmp_path / "in").raise_to(EIGHT, scope=SCOPE)
+    around = FileFence(tmp_path)
+    for path in ("in/page", "in/deep/page"):
+        with pytest.raises(Misuse, match="fence of its own"):
+            around.write(path, b"late", SEVEN, scope=SCOPE)
+        assert not (tmp_path / path).exists()
+    around.write("beside/page", b"new", SEVEN, scope=SCOPE)
+
+
 # -- what the disk does
 
 
@@ -213,6 +234,25 @@ def test_a_disk_that_fails_before_the_decision_changes_nothing(tmp_path: Path, f
     assert fence.current(SCOPE) == Mark("job-1", 7, 1)
     assert asides(tmp_path) == []
     fence.write("page", b"new", SEVEN, scope=SCOPE, sequence=2)
+
+
+@pytest.mark.parametrize("data", [b"x" * 50_000, [b"x" * 4_000] * 2, [b"x" * 1_000] * 50], ids=["one", "two", "many"])
+def test_a_file_that_is_too_large_changes_nothing(tmp_path: Path, fence: FileFence, data: bytes | list[bytes]) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
+    try:
+        with pytest.raises(Unavailable, match="as it was.*too large"):
+            fence.write("page", data, SEVEN, scope=SCOPE, sequence=2)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert page(tmp_path) == b"old"
+    assert asides(tmp_path) == []
+    fence.write("page", data, SEVEN, scope=SCOPE, sequence=2)
+
+
+def test_an_error_of_the_block_stays_what_it_is(tmp_path: Path, fence: FileFence) -> None:
+    with pytest.raises(FileNotFoundError), fence.replacing("page", SEVEN, scope=SCOPE, sequence=2) as file:
+        file.write((tmp_path / "nowhere").read_bytes())
 
 
 @pytest.mark.parametrize("step", ["mark renamed", "renamed"])

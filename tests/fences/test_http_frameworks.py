@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -15,8 +16,8 @@ from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tenure import Effect, Token
-from tenure.fences.http import Call, RequestFacts, fencing_headers
+from tenure import Effect, Misuse, Token
+from tenure.fences.http import Call, FencedService, RequestFacts, fencing_headers
 from tenure.fences.http.asgi import FenceResource
 from tenure.fences.http.starlette import exception_handlers, fenced, request_facts, response_of
 from tenure.testing.proxy import free_port
@@ -314,3 +315,36 @@ def test_the_fence_resource_answers_as_http_asks(service: Service) -> None:
     head = service.ask("HEAD", address)
     assert (head.status, head.body) == (200, b"")
     assert service.ask("PUT", address, fencing_headers(Token("job-1", 8), SCOPE), b"x" * (LARGEST + 1)).status == 413
+
+
+# -- a handler of one colour and transactions of the other
+
+
+async def never_async(request: Request, call: Call) -> Response:
+    raise AssertionError("it is not to be called")
+
+
+def never(request: Request, call: Call) -> Response:
+    raise AssertionError("it is not to be called")
+
+
+@pytest.mark.parametrize(
+    ("handler", "begin", "why"),
+    [
+        (never_async, lambda: ExitStack(), "write the handler with `def`"),
+        (never, lambda: AsyncExitStack(), "write the handler with `async def`"),
+    ],
+)
+def test_a_handler_says_which_transactions_it_needs(handler: Any, begin: Callable[[], Any], why: str) -> None:
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b""}
+
+    headers = [(name.lower().encode(), value.encode()) for name, value in fields(7, 1).items()]
+    scope = {"type": "http", "method": "PUT", "path": "/values", "headers": headers}
+    endpoint = fenced(FencedService("sqlite"), begin)(handler)
+
+    async def ask() -> Response:
+        return await endpoint(request=Request(scope, receive))
+
+    with pytest.raises(Misuse, match=why):
+        asyncio.run(ask())

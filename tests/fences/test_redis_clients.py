@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import redis.asyncio
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from tenure import App, Misuse, Unavailable
+from tenure import App, Misuse, Token, Unavailable
 from tenure.errors import StaleToken
 from tenure.fences.redis import RedisFence
 from tenure.fences.rule import Mark
@@ -157,3 +158,32 @@ def test_what_keeps_answers_back_is_no_client(client: Any) -> None:
     for other in (None, "redis://localhost"):
         with pytest.raises(Misuse, match="needs a client of redis-py"):
             RedisFence(other)
+
+
+# -- encodings
+
+
+@pytest.fixture
+def latin(server: Redis) -> Iterator[Any]:
+    with redis.Redis.from_url(server.url, encoding="latin-1") as latin:
+        yield latin
+
+
+def test_clients_of_two_encodings_meet_at_one_mark(client: Any, latin: Any) -> None:
+    utf, other = RedisFence(client, tagged=False), RedisFence(latin, tagged=False)
+    job, scope = "préparer", "prix/été"
+    utf.raise_to(Token(job, 9), scope=scope)
+    with pytest.raises(StaleToken):
+        other.apply(Token(job, 4), [("SET", "plain", "old")], scope=scope)
+    other.apply(Token(job, 10), [("SET", "plain", "new")], scope=scope)
+    assert utf.current(scope) == other.current(scope) == Mark(job, 10, 1)
+    other.reset(scope, reason="périmé")
+    assert [reset.reason for reset in utf.resets(scope)] == ["périmé"]
+
+
+def test_what_a_client_wrote_in_its_own_encoding_is_put_back(client: Any, latin: Any) -> None:
+    fence = RedisFence(latin, tagged=False)
+    latin.set("été", "before")
+    with pytest.raises(Misuse, match="nothing was changed"):
+        fence.apply(SEVEN, [("SET", "été", "after"), ("LPUSH", "été", "x")], scope=SCOPE)
+    assert latin.get("été") == b"before"

@@ -200,7 +200,8 @@ def test_names_that_are_none_are_refused(name: Any) -> None:
 
 
 def test_the_columns_of_the_fence_are_its_own(reports: Reports) -> None:
-    with pytest.raises(Misuse, match="fence_generation by itself"):
-        reports.fence.update(reports.connection, SEVEN, 7, {"fence_generation": 1})
+    for name in ("fence_generation", "FENCE_GENERATION", "Fence_Generation"):
+        with pytest.raises(Misuse, match=f"{name} by itself"):
+            reports.fence.update(reports.connection, SEVEN, 7, {name: 1})
     with pytest.raises(Misuse, match="needs values"):
         reports.fence.update(reports.connection, SEVEN, 7, {})

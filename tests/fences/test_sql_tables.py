@@ -12,6 +12,7 @@ from typing import Any
 import psycopg
 import pymysql
 import pytest
+from psycopg.types.string import TextLoader
 
 from tenure import BadToken, Misuse, OutOfSequence, StaleToken, Token
 from tenure.fences import Mark, SQLFence
@@ -170,3 +171,35 @@ def test_no_rights_are_needed_once_the_tables_are_there() -> None:
 def test_a_leap_is_a_number(leap: Any) -> None:
     with pytest.raises(Misuse, match="leap"):
         SQLFence("sqlite", leap=leap)
+
+
+# -- connections that read whole numbers as text
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def texts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    way = empty_way(request.param)
+    if request.param == "sqlite":
+        for kind in ("BIGINT", "INTEGER"):
+            monkeypatch.setitem(sqlite3.converters, kind, bytes.decode)
+        with closing(sqlite3.connect(way.database.address, detect_types=sqlite3.PARSE_DECLTYPES)) as connection:
+            yield connection
+    else:
+        with closing(psycopg.connect(way.database.address)) as connection:
+            for kind in ("int4", "int8"):
+                connection.adapters.register_loader(kind, TextLoader)
+            yield connection
+
+
+def test_numbers_that_are_read_as_text_are_compared_all_the_same(texts: Any) -> None:
+    fence = SQLFence("sqlite" if isinstance(texts, sqlite3.Connection) else "postgresql")
+    for _ in range(2):
+        fence.create(texts)
+    fence.raise_to(texts, EIGHT, scope=SCOPE)
+    with pytest.raises(StaleToken) as stale:
+        fence.raise_to(texts, SEVEN, scope=SCOPE)
+    assert stale.value.current == 8
+    fence.raise_to(texts, EIGHT, scope=SCOPE)
+    assert fence.current(texts, SCOPE) == fence.reset(texts, SCOPE, reason="a test") == Mark("job-1", 8, 0)
+    assert [reset.mark for reset in fence.resets(texts, SCOPE)] == [Mark("job-1", 8, 0)]
+    texts.commit()

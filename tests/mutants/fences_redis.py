@@ -225,7 +225,36 @@ FENCES_REDIS = (
         "cluster_needs",
     ),
     _python(
-        "reset without reason", "a reset needs a reason (R38)", "fence", "(check_reason(reason),)", "(reason,)", *_RULE
+        "reset without reason",
+        "a reset needs a reason (R38)",
+        "fence",
+        "(check_reason(reason).encode(),)",
+        "(reason.encode(),)",
+        *_RULE,
+    ),
+    _python(
+        "mark in the client's encoding",
+        "clients of every encoding meet at one mark",
+        "keys",
+        "return (kind + tag(scope)).encode()",
+        "return kind + tag(scope)  # type: ignore[return-value]",
+        *_CLIENTS,
+    ),
+    _python(
+        "job in the client's encoding",
+        "clients of every encoding compare one job",
+        "fence",
+        "arguments = (bid.job.encode(),",
+        "arguments = (bid.job,",
+        *_CLIENTS,
+    ),
+    _python(
+        "other keys put back",
+        "what is put back is what the client wrote",
+        "connect",
+        "encoder.encode(word) if isinstance(word, str) else word",
+        "word.encode() if isinstance(word, bool) else word",
+        *_CLIENTS,
     ),
     _python(
         "lost answer told as undone",

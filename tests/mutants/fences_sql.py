@@ -191,8 +191,16 @@ FENCES_SQL = (
         "first form frozen",
         "a row of the first form counts the next job's tokens",
         "sql/operations",
+        "return Mark(_text(found) or job, int(generation), int(sequence))",
+        "return Mark(_text(found), int(generation), int(sequence))",
+        *_TABLES,
+    ),
+    _python(
+        "numbers as they are read",
+        "a connection that reads whole numbers as text is judged as any other",
+        "sql/operations",
+        "return Mark(_text(found) or job, int(generation), int(sequence))",
         "return Mark(_text(found) or job, generation, sequence)",
-        "return Mark(_text(found), generation, sequence)",
         *_TABLES,
     ),
     _python(
@@ -315,6 +323,14 @@ FENCES_SQL = (
         "sql/row",
         "if not isinstance(name, str) or not _NAME.fullmatch(name):",
         "if not isinstance(name, str):",
+        *_ROWS,
+    ),
+    _python(
+        "row: mark overwritten in capitals",
+        "a program cannot write the columns of the fence, however it spells them",
+        "sql/row",
+        "str(name).lower() in MARKS",
+        "name in MARKS",
         *_ROWS,
     ),
     _python(

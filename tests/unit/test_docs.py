@@ -30,12 +30,13 @@ from tenure.cli.root import app
 from tenure.options import Options
 from tenure.protocol.events import LEVELS, Kind
 from tenure.worker.settings import Settings
+from tests.proof import places
 from tests.support.processes import Processes, wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PAPERS = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.glob("*.md"))]
-PROGRAMS = ["README.md", "DEVELOPMENT.md", "docs/quickstart.md", "docs/tasks.md", "docs/testing.md"]
+PROGRAMS = ["README.md", "DEVELOPMENT.md", "docs/quickstart.md", "docs/tasks.md", "docs/testing.md", "docs/prove.md"]
 
 # Blocks that are pieces of an example's files; tests/demo/test_payments.py compares them and runs what the page shows.
 QUOTING = {"docs/tutorial.md"}
@@ -110,6 +111,12 @@ def test_the_first_use_runs_as_the_readme_says(tmp_path: Path, monkeypatch: pyte
 def test_every_page_with_python_is_tried() -> None:
     with_python = {str(paper.relative_to(ROOT)) for paper in PAPERS if program(paper.read_text(encoding="utf-8"))}
     assert with_python == {*PROGRAMS, *QUOTING}
+
+
+def test_the_destination_that_is_shown_is_the_one_that_is_tried() -> None:
+    quoted = [inspect.getsource(places.Careful), inspect.getsource(places.refuse_late)]
+    shown = [code for language, code in FENCE.findall(text_of("docs/prove.md")) if language == "python"]
+    assert [block.partition("\n\n\n")[2] for block in shown] == quoted  # what comes before are imports
 
 
 # -- the drawing and the table are current

@@ -7,7 +7,8 @@ import secrets
 import stat
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import takewhile
 from pathlib import Path
 from typing import BinaryIO
 
@@ -43,6 +44,7 @@ class FileFence:
         self._step = step
         if not self._folder.is_dir():
             raise BadSettings(f"there is no folder {self._folder}")
+        self._refuse_nested(self._folder.parents)
         refuse_network_folder(self._folder)
         with failing_as(Unavailable, "a fence needs a folder of its own there"):
             self._asides.mkdir(parents=True, exist_ok=True)
@@ -82,7 +84,8 @@ class FileFence:
             raise Misuse("a file is written in bytes: encode the text first")
         with self.replacing(path, token, sequence=sequence, scope=scope) as file:
             for piece in (data,) if isinstance(data, Bytes) else data:
-                file.write(piece)
+                with failing_as(Unavailable, f"{path!r} is as it was, and cannot be written"):
+                    file.write(piece)
 
     @contextmanager
     def replacing(
@@ -144,7 +147,18 @@ class FileFence:
             raise Misuse(f"{target} is a folder, and a write replaces one file")
         if device != self._asides.stat().st_dev:
             raise Misuse(f"{target} lies on another file system than {self._folder}: give that one a fence of its own")
+        between = takewhile(lambda folder: folder != self._folder, target.parents)
+        if inner := _fenced_one(between):
+            raise Misuse(f"{target} lies below {inner}, which has a fence of its own: write it through that one")
         return target
+
+    def _refuse_nested(self, above: Iterable[Path]) -> None:
+        """Raise BadSettings when a folder above has a fence: two of them would keep two marks for one file."""
+        if outer := _fenced_one(above):
+            raise BadSettings(
+                f"{self._folder} lies below {outer}, which has a fence of its own: use that one for both, or move one"
+                f" of the folders; if nothing there is fenced any more, remove {outer / OWN_FOLDER}"
+            )
 
     def _refuse_early(self, bid: Bid) -> None:
         try:
@@ -160,7 +174,7 @@ class FileFence:
             descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         self._step("opened")
         # The block may close its file, as a wrapper around it does when it goes.
-        with os.fdopen(descriptor, "wb") as file, os.fdopen(os.dup(descriptor), "wb") as kept:
+        with _closing(os.fdopen(descriptor, "wb")) as file, os.fdopen(os.dup(descriptor), "wb") as kept:
             if there := _mode(target):
                 os.fchmod(descriptor, stat.S_IMODE(there))
             yield file
@@ -219,6 +233,23 @@ class FileFence:
                 " lost: nobody can tell which generation is in force, and nothing was changed. Stop whoever may still"
                 f" write below {self._folder}, then start again: a new FileFence begins without marks"
             )
+
+
+@contextmanager
+def _closing(file: BinaryIO) -> Iterator[BinaryIO]:
+    """Close a file at the end; where its block failed, what cannot be written any more hides no error."""
+    try:
+        yield file
+    except BaseException:
+        with suppress(OSError):
+            file.close()
+        raise
+    file.close()
+
+
+def _fenced_one(folders: Iterable[Path]) -> Path | None:
+    """Find a folder among some that has a fence."""
+    return next((folder for folder in folders if os.path.isdir(folder / OWN_FOLDER)), None)  # noqa: PTH112 -- never raises
 
 
 def _mode(path: Path) -> int:

@@ -12,6 +12,7 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
+from tenure.errors import Misuse
 from tenure.fences.http.execute import told_to_wait
 from tenure.fences.http.messages import Answer, RequestFacts
 from tenure.fences.http.problems import REFUSALS, problem
@@ -43,12 +44,14 @@ class Endpoint:
         """Answer one request; what the handler raises goes on after the transaction was rolled back.
 
         A handler whose answer says that it failed (5xx) is rolled back too, and nothing is kept. When the database
-        gave way to another transaction, the client is told to ask again: nothing was done.
+        gave way to another transaction, the client is told to ask again: nothing was done. Misuse where `begin` opens
+        asynchronous transactions.
         """
+        transaction = _fitting(self.begin(), "__enter__")
         try:
             with (
                 told_to_wait(),
-                self.begin() as connection,
+                transaction as connection,
                 self.service.request(connection, facts, scope=scope, ordered=self.ordered) as call,
             ):
                 if not call.repeat:
@@ -62,11 +65,12 @@ class Endpoint:
     async def serve_async(
         self, facts: RequestFacts, scope: str | None, handler: Callable[[Call], Awaitable[Answer]]
     ) -> Answer:
-        """Answer one request; the twin of `serve`."""
+        """Answer one request; the twin of `serve`, with a `begin` of asynchronous transactions."""
+        transaction = _fitting(self.begin(), "__aenter__")
         try:
             with told_to_wait():
                 async with (
-                    self.begin() as connection,
+                    transaction as connection,
                     self.service.request_async(connection, facts, scope=scope, ordered=self.ordered) as call,
                 ):
                     if not call.repeat:
@@ -76,6 +80,23 @@ class Endpoint:
         except REFUSALS as refused:
             return problem(refused)
         return call.response
+
+
+def _fitting(transaction: Any, entered: str) -> Any:
+    """Return a transaction that a handler of one colour can enter; raises Misuse for one of the other."""
+    if hasattr(transaction, entered):
+        return transaction
+    if entered == "__aenter__":
+        raise Misuse(
+            f"an `async def` handler needs asynchronous transactions, and `begin` gave a {type(transaction).__name__}:"
+            " write the handler with `def`, so that it runs in a thread, or pass a `begin` such as that of SQLAlchemy's"
+            " create_async_engine"
+        )
+    raise Misuse(
+        f"a `def` handler needs blocking transactions, and `begin` gave a {type(transaction).__name__}: write the"
+        " handler with `async def`, where the framework takes one, or pass a `begin` such as that of SQLAlchemy's"
+        " create_engine"
+    )
 
 
 def _keep(call: Call, answer: Answer) -> None:

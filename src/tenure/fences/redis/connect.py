@@ -76,6 +76,11 @@ class Link:
         self._asynchronous = inspect.iscoroutinefunction(client.execute_command)
         self.cluster = hasattr(client, "get_primaries")
 
+    def as_sent(self, words: Sequence[Any]) -> list[Any]:
+        """Encode the texts among words as the client does, so that what is judged is what reaches the server."""
+        encoder = self._client.get_encoder()
+        return [encoder.encode(word) if isinstance(word, str) else word for word in words]
+
     def primaries(self) -> list[Any]:
         """List the nodes of a cluster that hold slots."""
         return list(self._client.get_primaries())

@@ -11,7 +11,7 @@ import msgspec
 from tenure.errors import BadSettings, BadToken, Misuse, Unavailable
 from tenure.fences.redis.connect import Command, Link, Script, as_text, evaluate, load
 from tenure.fences.redis.durability import Durability, look
-from tenure.fences.redis.keys import FENCE, RESETS, Spec, Words, check_keys, read_name, read_spec, tag
+from tenure.fences.redis.keys import FENCE, RESETS, Spec, Words, check_keys, own_key, read_name, read_spec, tag
 from tenure.fences.rule import LEAP, Bid, Mark, Reset, announcement, check_reason, judge, writing
 from tenure.protocol.lease import Token
 from tenure.protocol.op import Op, ask
@@ -127,8 +127,10 @@ class RedisFence:
             raise Misuse("there is no command to apply; raise_to announces a new owner without writing")
         keys: list[bytes] = []
         undoable: list[bytes] = []
-        for number, words in enumerate(commands, 1):
-            spec = yield from self._spec(read_name(words))
+        names = [read_name(words) for words in commands]
+        commands = [self._link.as_sent(words) for words in commands]
+        for number, (name, words) in enumerate(zip(names, commands, strict=True), 1):
+            spec = yield from self._spec(name)
             keys += spec.keys(words)
             # A command is whole by itself, so the last one leaves nothing to undo.
             if spec.writes and number < len(commands):
@@ -148,10 +150,11 @@ class RedisFence:
         return self._specs[name]
 
     def _pass(self, script: Script, bid: Bid, keys: Sequence[Any] = (), given: Sequence[Any] = ()) -> Op[Any]:
+        keys = self._link.as_sent(keys)
         check_keys(bid.scope, keys, tagged=self._tagged)
         call = secrets.token_hex(8)
-        arguments = (bid.job, bid.generation, bid.sequence, self._leap, call, *given)
-        answer = yield from evaluate(script, (FENCE + tag(bid.scope), *keys), arguments)
+        arguments = (bid.job.encode(), bid.generation, bid.sequence, self._leap, call, *given)
+        answer = yield from evaluate(script, (own_key(FENCE, bid.scope), *keys), arguments)
         verdict, told = as_text(answer[0]), answer[1:]
         if verdict in _PASSED:
             return told[0] if told else None
@@ -211,15 +214,15 @@ class FencedScript:
 
 
 def _current(scope: str) -> Op[Mark | None]:
-    return _mark((yield from ask(Command(("HMGET", FENCE + tag(scope), "job", "generation", "sequence")))))
+    return _mark((yield from ask(Command(("HMGET", own_key(FENCE, scope), "job", "generation", "sequence")))))
 
 
 def _reset(scope: str, reason: str) -> Op[None]:
-    yield from evaluate(_RESET, (FENCE + tag(scope), RESETS + tag(scope)), (check_reason(reason),))
+    yield from evaluate(_RESET, (own_key(FENCE, scope), own_key(RESETS, scope)), (check_reason(reason).encode(),))
 
 
 def _resets(scope: str) -> Op[list[Reset]]:
-    entries = yield from ask(Command(("LRANGE", RESETS + tag(scope), 0, -1)))
+    entries = yield from ask(Command(("LRANGE", own_key(RESETS, scope), 0, -1)))
     return [_put_aside(scope, msgspec.json.decode(entry, type=dict[str, str])) for entry in entries]
 
 

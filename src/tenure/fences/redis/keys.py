@@ -65,6 +65,11 @@ def tag(scope: str) -> str:
     return f"{{{quoted}}}"
 
 
+def own_key(kind: str, scope: str) -> bytes:
+    """Return a fence's own key, `FENCE` or `RESETS`, in the same bytes for every client, whatever its encoding is."""
+    return (kind + tag(scope)).encode()
+
+
 def check_keys(scope: str, keys: Sequence[Any], *, tagged: bool) -> None:
     """Raise Misuse for a fence's own key, and for one in another slot than the fence if keys must be tagged."""
     own = tag(scope)

@@ -52,7 +52,7 @@ class Operations:
             yield from self._do("lock_migrations")
         if not (yield from self._do("has_migrations")):
             yield from self._do("make_migrations")
-        applied = {number for (number,) in (yield from self._do("migrations"))}
+        applied = {int(number) for (number,) in (yield from self._do("migrations"))}
         for migration in pending(self._package, applied):
             yield from ask(Query(migration.sql, {}))
             yield from self._do("note_migration", number=migration.number)
@@ -85,7 +85,7 @@ class Operations:
         """List what was put aside, oldest first."""
         rows = yield from self._do("resets", scope=self.name(scope))
         return [
-            Reset(scope, Mark(_text(job), generation, sequence), float(at), reason)
+            Reset(scope, Mark(_text(job), int(generation), int(sequence)), float(at), reason)
             for job, generation, sequence, at, reason in rows
         ]
 
@@ -105,10 +105,11 @@ class Operations:
 
     def mark(self, rows: list[Row], job: str = "") -> Mark | None:
         """Read a mark; `job` stands for one that is not known, because the fence is older than that column."""
-        if not rows or not rows[0][1]:
+        # A connection may be set to read whole numbers as text.
+        if not rows or not int(rows[0][1] or 0):
             return None
         found, generation, sequence = rows[0]
-        return Mark(_text(found) or job, generation, sequence)
+        return Mark(_text(found) or job, int(generation), int(sequence))
 
     def explain(self, rows: list[Row], bid: Bid) -> None:
         """Say why the database did not let a bid through; return where it changed nothing because nothing was new."""

@@ -104,7 +104,7 @@ class RowFence:
     def _checked(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
         if not values:
             raise Misuse("an update needs values to write; to announce an owner, call raise_to")
-        own = sorted(set(values) & set(MARKS))
+        own = sorted(name for name in values if str(name).lower() in MARKS)  # SQLite and MySQL know no case in names
         if own:
             raise Misuse(f"the fence writes {', '.join(own)} by itself")
         return values

@@ -13,6 +13,11 @@ parts, each into a test module of its own:
 
 Every part writes through the destination's own code, reads back what is there, and shows the damage that the same write
 does when it goes around the fence: a test in which the fence cannot be missed proves nothing.
+
+A destination is honest when it carries out `tenure.fences.rule` in one atomic step: read a token with `announcement` or
+`writing`, let `judge` compare it with the mark and raise what is to be raised, keep what `judge` returns together with
+the value, and read the reason of a reset with `check_reason`. The crowd finds a gap between compare and write only by
+chance; ``tenure prove --destination`` also stops a worker in the gap.
 """
 
 from __future__ import annotations
