@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -184,8 +185,17 @@ def test_a_file_in_place_of_a_module_is_recognised(tenure: Run, given: str) -> N
     assert "did you mean shop:app?" in tenure("queues", "--app", given).stderr
 
 
-def test_a_history_that_cannot_be_kept_is_told_with_its_place(tenure: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tenure.cli.prove._run", lambda _call, _plan, folder: (folder / "history.jsonl").touch())
-    refused = tenure("prove", "--history", "/nowhere/at/all.jsonl")
+def test_a_history_that_cannot_be_kept_is_told_with_its_place(
+    tenure: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = tmp_path / "kept" / "all.jsonl"
+    kept.parent.mkdir()
+
+    def run(_call: object, _plan: object, folder: Path, _go_on: object) -> None:
+        (folder / "history.jsonl").touch()
+        kept.parent.rmdir()
+
+    monkeypatch.setattr("tenure.cli.prove._run", run)
+    refused = tenure("prove", "--history", str(kept))
     assert (refused.exit_code, refused.stdout) == (2, "")
-    assert refused.stderr == "tenure: cannot write /nowhere/at/all.jsonl: No such file or directory\n"
+    assert refused.stderr == f"tenure: cannot write {kept}: No such file or directory\n"

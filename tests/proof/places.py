@@ -6,11 +6,12 @@ import json
 import os
 import sqlite3
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import Any
 
-from tenure.errors import StaleToken
+from tenure.errors import OutOfSequence, StaleToken
 from tenure.fences import SQLFence
 from tenure.protocol.lease import Token
 
@@ -88,6 +89,14 @@ class Careful:
         self.connection.execute("INSERT OR REPLACE INTO kept VALUES (?, ?)", (scope, value))
 
 
+def refuse_late(token: Token, sequence: int, met: int, highest: int) -> None:
+    """Refuse a write where its scope has met generation `met`, and under that the write `highest`."""
+    if token.generation < met:
+        raise StaleToken(token.job, token.generation, current=met)
+    if token.generation == met and sequence <= highest:
+        raise OutOfSequence(token.job, token.generation, sequence, highest=highest)
+
+
 class Unordered(Careful):
     """Compares the generation, and not the number of the write under it."""
 
@@ -106,6 +115,20 @@ class Unordered(Careful):
         return time.monotonic_ns() // 1000
 
 
+class Forgetful(Careful):
+    """Passes the fence, acknowledges, and keeps nothing."""
+
+    def write(self, token: Token, scope: str, value: str, sequence: int) -> None:
+        super().write(token, scope, self.read(scope) or "[]", sequence)
+
+
+class Failing(Careful):
+    """Can be announced to and read, and fails at every write."""
+
+    def write(self, token: Token, scope: str, value: str, sequence: int) -> None:
+        raise ValueError("bad column")
+
+
 class Broken(Careless):
     """Can be opened, and fails at whatever is asked of it."""
 
@@ -113,5 +136,32 @@ class Broken(Careless):
         raise OSError("there is nothing here")
 
 
+class Later(Careless):
+    """Makes coroutines, which nobody awaits."""
+
+    async def write(self, token: Token, scope: str, value: str, sequence: int) -> None:  # type: ignore[override]
+        super().write(token, scope, value, sequence)
+
+
+NO_FACTORY = 3
+
+
 def nothing() -> object:
     return object()
+
+
+def away() -> Careless:
+    raise ConnectionError("no server at all")
+
+
+def of_shop(shop: str) -> Careless:
+    raise AssertionError(shop)
+
+
+async def later() -> Careless:
+    return Careless()
+
+
+def hanging() -> Careless:
+    threading.Event().wait()
+    return Careless()

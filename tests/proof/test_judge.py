@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tenure.errors import Misuse
-from tenure.proof.history import AnyLine, Call, Calm, Row
+from tenure.proof.history import AnyLine, Calm, Row
 from tenure.proof.judge import INVARIANTS, Verdict
 from tests.proof.lines import RUN, applied, claim, ended, entry, fenced, judged, lost_claim, operated, owned, row, taken
 
@@ -53,6 +53,7 @@ def test_a_sound_history_is_good() -> None:
         "completions": 1,
         "writes applied": 1,
         "refused as stale": 4,
+        "renewals after the end of their run": 0,
         "answers lost": 0,
         "faults": 0,
     }
@@ -70,21 +71,108 @@ def test_the_gap_from_a_gate_to_its_write_is_told() -> None:
     )
     assert judgement.violations == []
     [note] = judgement.notes
-    assert note.startswith("from a gate to its write it took 38.000 s at most; after the deadline of its gate 1 write")
-    assert note.endswith("went out: 1 refused, 0 applied before anybody newer had asked for the job")
+    assert note.startswith("from a gate to its write it took 38.000 s at most; after the deadline of their lease, or")
+    assert note.endswith("write went out: 1 refused")
 
 
-@pytest.mark.parametrize(("newer", "applied_first"), [((), 1), ((claim(2, 30.0, lost=1),), 0)])
-def test_a_late_write_that_was_applied_is_told_by_who_had_asked(newer: tuple[Call, ...], applied_first: int) -> None:
-    judgement = judged(
-        claim(1, 0.0),
-        *newer,
-        owned("effect", 1, 1.0, sequence=1, deadline=28.0),
-        fenced("apply", 1, 40.0),
-        applied("apply", 1, 1),
-    )
+RAISED = "its generation there"
+ACCEPTED = fenced("apply", 1, 40.0)
+LOGGED = applied("apply", 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("fate", "lines"),
+    [
+        (f"accepted before anybody newer had raised {RAISED}", [ACCEPTED, LOGGED]),
+        (f"accepted before anybody newer had raised {RAISED}", [ACCEPTED, LOGGED, claim(2, 30.0, "B", lost=1)]),
+        (f"accepted before anybody newer had raised {RAISED}", [ACCEPTED, fenced("raise", 2, 41.0, "B"), LOGGED]),
+        (
+            f"accepted before anybody newer had raised {RAISED}",
+            [ACCEPTED, fenced("raise", 2, 40.2, "B"), LOGGED, applied("raise", 2)],
+        ),
+        (
+            f"accepted before or after somebody newer had raised {RAISED}",
+            [ACCEPTED, fenced("raise", 2, 40.2, "B"), LOGGED],
+        ),
+        (
+            f"accepted after somebody newer had raised {RAISED}",
+            [ACCEPTED, fenced("raise", 2, 40.2, "B"), applied("raise", 2), LOGGED],
+        ),
+        (f"accepted after somebody newer had raised {RAISED}", [ACCEPTED, fenced("raise", 2, 39.0, "B"), LOGGED]),
+        ("refused", [fenced("apply", 1, 40.0, outcome="stale")]),
+        ("failed", [fenced("apply", 1, 40.0, outcome="fail")]),
+        ("without an answer", [fenced("apply", 1, 40.0, outcome="unknown")]),
+        ("without an answer", [fenced("apply", 1, 20.0), fenced("apply", 1, 40.0, outcome="unknown"), LOGGED]),
+        (
+            f"accepted before anybody newer had raised {RAISED}",
+            [fenced("apply", 1, 40.0, outcome="unknown"), LOGGED, applied("raise", 2)],
+        ),
+        ("told that it was done before", [fenced("apply", 1, 40.0, outcome="already")]),
+    ],
+)
+def test_what_became_of_a_late_write_is_told(fate: str, lines: list[AnyLine]) -> None:
+    judgement = judged(claim(1, 0.0), owned("effect", 1, 1.0, sequence=1, deadline=28.0), *lines)
     note = next(note for note in judgement.notes if note.startswith("from a gate"))
-    assert f"0 refused, {applied_first} applied" in note
+    assert note.endswith(f"or a newer claim, 1 write went out: 1 {fate}")
+
+
+ROBBED = (operated("release", 30.0), claim(3, 31.0, "B"))
+
+
+@pytest.mark.parametrize(
+    ("late", "lines"),
+    [
+        (1, [owned("effect", 1, 27.0, sequence=1)]),  # the gate told no deadline: that of the claim counts
+        (1, [owned("effect", 1, 1.0, sequence=1, deadline=28.0), owned("renew", 1, 20.0, answered=45.0)]),
+        (0, [owned("effect", 1, 1.0, sequence=1, deadline=28.0), owned("renew", 1, 20.0)]),
+        (1, [owned("effect", 1, 1.0, sequence=1, deadline=48.0), owned("renew", 1, 20.0), *ROBBED]),
+    ],
+)
+def test_a_write_is_late_by_what_its_sender_had_been_told(late: int, lines: list[AnyLine]) -> None:
+    judgement = judged(claim(1, 0.0), *lines, fenced("apply", 1, 40.0, outcome="stale"))
+    note = next(note for note in judgement.notes if note.startswith("from a gate"))
+    assert f"{late} write" in note
+
+
+def test_renewals_that_met_the_end_of_their_own_run_are_counted_apart() -> None:
+    counts = judged(
+        claim(1, 0.0),
+        owned("complete", 1, 1.2),
+        owned("renew", 1, 1.0, outcome="stale", answered=1.9),
+        claim(2, 40.0, "B"),
+        owned("complete", 1, 41.0, outcome="stale"),
+        owned("renew", 2, 42.0, "B", outcome="stale"),
+    ).counts
+    assert (counts["refused as stale"], counts["renewals after the end of their run"]) == (2, 1)
+
+
+@pytest.mark.parametrize("named", ["d", ""])
+def test_accepted_writes_of_a_destination_whose_log_is_empty_are_lost_where_the_run_names_it(named: str) -> None:
+    lines = [claim(1, 0.0), fenced("apply", 1, 1.0, destination="d"), fenced("apply", 1, 2.0, "A", "unknown")]
+    judgement = judged(*lines, destination=named)
+    if named:
+        assert judgement["I12"].verdict is Verdict.BROKEN
+        assert "was accepted at 1.500 s, but the destination's log does not tell of it" in judgement.violations[0]
+        assert not any("is told" in note for note in judgement.notes)
+    else:
+        assert judgement["I12"].verdict is Verdict.UNASSERTED
+        [note] = judgement.notes
+        assert note.startswith("of 1 accepted write no destination's log is told, and the run names none: whether")
+
+
+def test_what_came_late_is_told_before_what_was_repeated_anywhere() -> None:
+    judgement = judged(
+        applied("apply", 1, 1, before=0, after=1),
+        applied("apply", 1, 1, before=0, after=1),
+        applied("apply", 2, 1, scope="t", before=0, after=1),
+        applied("apply", 1, 2, scope="t", before=0, after=1),
+    )
+    for invariant in ("I8", "I9"):
+        told = [violation.sentence for violation in judgement[invariant].violations]
+        assert [one[: one.index(" was ")] for one in told] == [
+            "scope t: write 2 of generation 1",
+            "scope s: write 1 of generation 1",
+        ]
 
 
 # -- asserted or not

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, cast
 
 import msgspec
 import pytest
 
+from tenure.app import App
 from tenure.errors import BadSettings, Misuse, OutcomeUnknown, StaleToken, Unavailable
 from tenure.proof.history import Fault, Line
 from tenure.proof.prove import apart, managed, nemesis, volume
@@ -313,10 +315,26 @@ def test_a_store_without_room_is_not_locked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, *, free: bool
 ) -> None:
     class Probe:
-        def __init__(self, *_: object, **__: object) -> None: ...
+        def __init__(self, *_: object, **__: object) -> None:
+            self.client = self
 
-        def claim(self, *_: object, **__: object) -> None:
+        def release(self, _jobs: list[str]) -> None:
             raise error
 
     monkeypatch.setattr(nemesis, "App", Probe)
     assert nemesis_of(tmp_path, [])._store_answers() is free
+
+
+def test_whoever_looks_for_the_lock_of_the_file_leaves_nothing_there(tmp_path: Path) -> None:
+    doing = nemesis_of(tmp_path, [])
+    with closing(App(f"sqlite:///{tmp_path / 'store.db'}")) as app:
+        app.store.migrate()
+        assert doing._store_answers()
+        with closing(sqlite3.connect(tmp_path / "store.db", isolation_level=None)) as somebody:
+            before = list(somebody.iterdump())
+            somebody.execute("BEGIN IMMEDIATE")
+            assert not doing._store_answers()
+            somebody.execute("ROLLBACK")
+            assert doing._store_answers()
+            assert list(somebody.iterdump()) == before
+    doing.stop()

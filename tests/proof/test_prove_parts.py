@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import socket
+import socketserver
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -10,24 +13,36 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
 from tenure.app import App
-from tenure.errors import OutcomeUnknown, OutOfSequence, StaleToken, Unavailable
+from tenure.errors import BadSettings, OutcomeUnknown, OutOfSequence, StaleToken, Unavailable
 from tenure.fences.rule import Mark
 from tenure.proof.history import Call, Calm, History, Line, Meta
 from tenure.proof.prove import runner
-from tenure.proof.prove.places import HOST, Reference, Reply, Request, Server, Service, names_in, open_place
+from tenure.proof.prove.places import (
+    HOST,
+    Reference,
+    Reply,
+    Request,
+    Server,
+    Service,
+    check_place,
+    names_in,
+    open_place,
+)
 from tenure.proof.prove.plan import FAULTS, Plan, read_faults
 from tenure.proof.prove.recorded import recorded, skewed
 from tenure.proof.recorder import Recorder
-from tenure.protocol.job import Claimer, Ending, NewJob, Turn, Wanted
+from tenure.protocol.job import Claimer, Ending, Failure, NewJob, Turn, Wanted
 from tenure.protocol.lease import Effect, Token, trusted_until
 from tenure.protocol.lifecycle import Verb
 from tenure.protocol.op import Op
 from tenure.store.contract import Driver
 from tenure.store.memory import MemoryStore
 from tenure.testing.proxy import Proxy
+from tests.proof.places import refuse_late
 
 PATIENCE = 30.0
 ME = Claimer("owner-1", "A")
@@ -86,6 +101,21 @@ def test_a_late_end_is_written_down_with_what_it_met() -> None:
     assert end.current == 2
     release = bench.calls()[-2]
     assert (release.call, release.outcome, release.owner) == ("release", "ok", None)
+
+
+@pytest.mark.parametrize(
+    ("told", "detail"),
+    [
+        ({"failure": Failure("ValueError", "here", "bad column", "Traceback")}, "ValueError: bad column"),
+        ({"failure": Failure("ValueError", "here", "bad column"), "reason": "by hand"}, "by hand"),
+        ({}, ""),
+    ],
+)
+def test_a_failed_run_is_written_down_with_its_error(told: dict[str, Any], detail: str) -> None:
+    bench = Bench()
+    bench.turn([], [WANTED])
+    bench.turn([Ending(Token("j", 1), Verb.FAIL, **told)], [])
+    assert [(call.call, call.detail) for call in bench.calls()[1:]] == [("fail", detail)]
 
 
 def test_a_repeated_end_gets_the_first_result() -> None:
@@ -226,6 +256,20 @@ def test_nothing_comes_between_comparison_and_write() -> None:
     assert service.answer(Request("read", "s")).value == '["new"]'
 
 
+@pytest.mark.parametrize("cut", [1, 20, None])
+def test_a_request_that_was_not_ended_is_no_request(
+    cut: int | None, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    errors: list[BaseException | None] = []
+    monkeypatch.setattr(socketserver.BaseServer, "handle_error", lambda *_: errors.append(sys.exc_info()[1]))
+    request = msgspec.json.encode(Request("apply", "s", "j", 1, 1, '["a"]'))
+    with Server(service) as server, socket.create_connection((HOST, server.port), timeout=PATIENCE) as connection:
+        connection.sendall(request[:cut])
+        connection.shutdown(socket.SHUT_WR)
+        assert connection.recv(1) == b""
+    assert (errors, service.log) == ([], [])
+
+
 @pytest.mark.parametrize("value", [None, "no list", '{"a": 1}', "3"])
 def test_a_value_that_is_no_list_has_lost_all_writes(value: str | None) -> None:
     assert names_in(value) == []
@@ -289,7 +333,35 @@ def test_faults_are_read_from_names_between_commas() -> None:
     assert read_faults("kill, pause") == ("pause", "kill")
     assert read_faults("steal,pause") == ("pause", "rival")
     assert read_faults(",".join(FAULTS)) == FAULTS
-    assert read_faults("") == ()
+
+
+@pytest.mark.parametrize("text", ["", " , "])
+def test_no_faults_at_all_are_refused(text: str) -> None:
+    with pytest.raises(BadSettings, match="no fault is named"):
+        read_faults(text)
+
+
+@pytest.mark.parametrize("lease", [1.0, 60.0])
+def test_a_lease_may_last_as_long_as_the_run(lease: float) -> None:
+    assert Plan(lease=lease).seconds == 60.0
+    with pytest.raises(BadSettings, match="let a run take several leases"):
+        Plan(lease=lease + 0.5, seconds=lease)
+
+
+def test_a_destination_that_is_not_opened_in_time_is_named() -> None:
+    with pytest.raises(BadSettings, match=r"tests\.proof\.places:hanging was not open within 0\.01 s"):
+        check_place("tests.proof.places:hanging", 0.01)
+
+
+def test_what_is_refused_as_late_is_what_the_rule_refuses() -> None:
+    refuse_late(Token("j", 2), 1, met=1, highest=5)
+    refuse_late(Token("j", 2), 2, met=2, highest=1)
+    with pytest.raises(StaleToken) as late:
+        refuse_late(Token("j", 1), 9, met=2, highest=1)
+    assert late.value.current == 2
+    with pytest.raises(OutOfSequence) as overtaken:
+        refuse_late(Token("j", 2), 1, met=2, highest=3)
+    assert (overtaken.value.sequence, overtaken.value.highest) == (1, 3)
 
 
 def test_a_destination_in_the_current_directory_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

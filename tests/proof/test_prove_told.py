@@ -9,15 +9,17 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from tenure.proof.history import Call, Fault, History, Meta
+from tenure.errors import Misuse
+from tenure.proof.history import AnyLine, Call, Calm, Fault, History, Meta
 from tenure.proof.judge import judge
+from tenure.proof.judge.belief import BEFORE
 from tenure.proof.prove.gathering import as_locks, rebuilt_log
 from tenure.proof.prove.outcome import Proof
 from tenure.proof.prove.picture import Picture
 from tenure.proof.prove.plan import Plan
 from tenure.proof.prove.report import page
 from tenure.proof.prove.story import Stories
-from tests.proof.lines import claim, fenced, owned
+from tests.proof.lines import applied, claim, fenced, owned, row
 
 # -- the log of a destination that keeps none
 
@@ -66,6 +68,22 @@ def test_a_write_without_an_answer_is_in_the_log_only_where_it_is_left() -> None
     calls = [wrote(1, 1.0, "a"), wrote(1, 2.0, "a", "b", outcome="unknown"), wrote(2, 3.0, "a", "c")]
     assert log(Kept("a", "c"), *calls) == [(1, "nothing", "a"), (2, "a", "c")]
     assert log(Kept("a", "b"), *calls[:2]) == [(1, "nothing", "a"), (1, "a", "b")]
+
+
+@pytest.mark.parametrize("left", ["garbage", 42, None, '{"a": 1}'])
+def test_what_is_no_list_of_writes_has_lost_them_all(left: Any) -> None:
+    kept = Kept()
+    kept.value = left
+    assert log(kept, wrote(1, 1.0, "a")) == []
+
+
+def test_a_destination_that_cannot_be_read_in_the_end_is_named() -> None:
+    class Away(Kept):
+        def read(self, scope: str) -> str | None:
+            raise ConnectionError("no server")
+
+    with pytest.raises(Misuse, match="the destination d could not be read in the end: ConnectionError: no server"):
+        log(Away(), wrote(1, 1.0, "a"))
 
 
 def test_a_write_that_vanished_at_the_end_is_missed_by_the_judge() -> None:
@@ -227,3 +245,141 @@ AS_LOCKS = Plan(workload="mutex")
 )
 def test_a_run_is_concluded_by_what_it_was_made_to_show(plan: Plan, history: History, says: str) -> None:
     assert Proof(plan, history, judge(history), 1, 10.0).conclusion.startswith(says)
+
+
+def bars(*lines: AnyLine) -> list[tuple[str, str]]:
+    """Tell the worker, and the moments between which each bar is drawn."""
+    drawn = ET.fromstring(Picture(History.of([Meta(began=0.0), *lines])).draw())
+    told = ["".join(mark.itertext()) for mark in drawn if mark.get("class") == "run"]
+    return [(one.split(":")[0], one.rpartition(", ")[2]) for one in told]
+
+
+KILLED = Fault(what="kill", whom="process A", began=50.0)
+
+
+@pytest.mark.parametrize(
+    ("lines", "ended"),
+    [
+        ([], "50.000"),
+        ([owned("complete", 1, 1.0, outcome="stale")], "1.500"),
+        ([fenced("apply", 1, 2.0, outcome="stale")], "2.500"),
+        ([owned("renew", 1, 3.0, outcome="stale")], "3.500"),
+        ([owned("renew", 1, 3.0)], "50.000"),
+        ([owned("renew", 1, 3.0), claim(2, 40.0, "B", lost=1)], "3.500"),
+        ([owned("renew", 1, 3.0), claim(2, 60.0, "B", lost=1)], "50.000"),
+    ],
+)
+def test_a_bar_ends_with_the_last_that_was_heard_of_its_run(lines: list[AnyLine], ended: str) -> None:
+    assert bars(claim(1, 0.0), *lines, KILLED)[0] == ("process A", f"0.500 s to {ended} s")
+
+
+# -- who is at fault
+
+
+def lossy_run(*more: AnyLine) -> History:
+    """Two workers, one after the other; A's answer came in late, its write did not."""
+    calls = [
+        claim(1, 0.0, lease=1.0, deadline=0.9),
+        fenced("raise", 1, 1.0, scope="j", destination="m:f"),
+        fenced("apply", 1, 2.0, scope="j", destination="m:f", answered=9.0, value='["a"]'),
+        claim(2, 4.0, "B", lost=1),
+        fenced("raise", 2, 5.0, "B", scope="j", destination="m:f"),
+        fenced("apply", 2, 6.0, "B", scope="j", destination="m:f", value='["b"]'),
+        owned("complete", 2, 7.0, "B"),
+    ]
+    return History.of([Meta(began=0.0, destination="m:f"), *calls, *more])
+
+
+@pytest.mark.parametrize("fence", [True, False])
+def test_a_destination_that_keeps_nothing_is_told_to_lose_what_it_accepted(fence: bool) -> None:
+    history = lossy_run()
+    proof = Proof(Plan(destination="m:f", fence=fence), history, judge(history), 1, 10.0)
+    assert [one.invariant for one in proof.judgement.results if one.violations] == ["I12"]
+    assert proof.conclusion.startswith("the destination m:f loses what it accepted")
+    assert "let late writes through" not in proof.conclusion
+    [story] = proof.stories
+    assert [line for line in story if line.startswith("So: ")] == [story[-1]]
+    assert "is not in it in the end, and no late write has replaced it" in story[-1]
+
+
+def failing_run(*calls: Call) -> History:
+    started = [claim(1, 0.0), fenced("apply", 1, 1.0, outcome="unknown", scope="j", destination="m:f")]
+    return History.of([Meta(began=0.0), *started, *calls, Calm(at=3.0, within=5.0), row("available", 1, at=9.0)])
+
+
+@pytest.mark.parametrize(
+    ("destination", "calls", "says"),
+    [
+        (
+            "m:f",
+            [owned("fail", 1, 2.0, detail="ValueError: bad column")],
+            "1 job did not finish, since what was asked of the destination m:f failed: ValueError: bad column",
+        ),
+        (
+            "m:f",
+            [owned("retry", 1, 2.0)],
+            "1 job did not finish, since what was asked of the destination m:f failed",
+        ),
+        ("m:f", [], "1 job did not finish, since the destination m:f did not answer"),
+        ("m:f", [owned("release", 1, 8.0)], "1 job did not finish, since the destination m:f did not answer"),
+        ("m:f", [fenced("apply", 1, 1.5, scope="j", sequence=2)], "this should never happen"),
+        (None, [owned("fail", 1, 2.0)], "this should never happen"),
+    ],
+)
+def test_jobs_that_do_not_finish_since_their_destination_fails_are_told_so(
+    destination: str | None, calls: list[Call], says: str
+) -> None:
+    history = failing_run(*calls)
+    proof = Proof(Plan(destination=destination), history, judge(history), 1, 10.0)
+    assert proof.conclusion.startswith(says)
+    why = [call.detail for call in calls if call.detail]
+    assert all(any(f"with fail under generation 1 ({told})" in line for line in proof.stories[0]) for told in why)
+
+
+NEWER = "late workers replaced nothing newer: of their writes,"
+RAISED = (claim(2, 42.0, "B", lost=1), fenced("raise", 2, 43.0, "B", scope="j"), applied("raise", 2, scope="j"))
+
+
+def gated(sequence: int, at: float, outcome: str = "ok", *, number: int = 1) -> list[Call]:
+    """A gate that told a deadline at 28 s, and its write."""
+    gate = owned("effect", 1, 1.0, sequence=sequence, deadline=28.0)
+    return [gate, fenced("apply", 1, at, outcome=outcome, sequence=sequence, scope="j", number=number)]
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        (gated(1, 40.0, "stale"), "late workers changed nothing"),
+        (gated(1, 40.0, "unknown"), "late workers changed nothing"),
+        (
+            [*gated(1, 40.0), applied("apply", 1, 1, scope="j"), *RAISED, *gated(2, 44.0, "stale")],
+            f"{NEWER} 1 was {BEFORE}",
+        ),
+        (
+            [*gated(1, 40.0, "unknown"), applied("apply", 1, 1, scope="j")],
+            f"{NEWER} 1 was {BEFORE}",
+        ),
+        (
+            [*gated(1, 40.0), *gated(2, 41.0), applied("apply", 1, 1, scope="j"), applied("apply", 1, 2, scope="j")],
+            f"{NEWER} 2 were {BEFORE}",
+        ),
+        ([*gated(1, 20.0), applied("apply", 1, 1, scope="j")], "no write came late in this run"),
+    ],
+)
+def test_a_good_run_is_concluded_by_what_became_of_its_late_writes(lines: list[AnyLine], says: str) -> None:
+    history = History.of([Meta(began=0.0), claim(1, 0.0), *lines])
+    judgement = judge(history)
+    assert judgement.good, judgement.violations
+    assert Proof(Plan(), history, judgement, 1, 10.0).conclusion.startswith(says)
+
+
+def test_a_refusal_that_nothing_explains_and_a_broken_store_are_not_the_destinations_carelessness() -> None:
+    refused = fenced("apply", 1, 3.0, outcome="stale", scope="j", sequence=2)
+    kept = applied("apply", 1, 1, scope="j")
+    history = History.of([Meta(began=0.0), claim(1, 0.0), fenced("apply", 1, 1.0, scope="j"), refused, kept])
+    told = Proof(Plan(destination="m:f"), history, judge(history), 1, 10.0).conclusion
+    assert told == "the destination m:f refuses writes as stale although it has met nothing newer"
+    stale = History.of([Meta(began=0.0), claim(1, 0.0), owned("complete", 1, 1.0, outcome="stale")])
+    assert Proof(Plan(destination="m:f"), stale, judge(stale), 1, 10.0).conclusion.startswith(
+        "this should never happen"
+    )

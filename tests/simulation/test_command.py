@@ -2,11 +2,14 @@ from __future__ import annotations
 
 import re
 import shlex
+from pathlib import Path
 
 import pytest
 
 from tenure.fences import rule
 from tenure.fences.rule import Bid, Mark
+from tenure.proof.history import History, read
+from tenure.proof.judge import judge
 from tenure.testing.simulation import __main__ as command
 from tenure.testing.simulation import runner
 
@@ -76,3 +79,57 @@ def test_a_search_that_is_cut_short_says_so(capsys: pytest.CaptureFixture[str]) 
     out = capsys.readouterr().out
     assert "every history with at most 2 deviations among its first 24 choices" in out
     assert "NOT WHOLE" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("--seconds 0", "'0' is no number of seconds, above 0 and finite"),
+        ("--seconds nan", "'nan' is no number of seconds"),
+        ("--seconds=-1", "'-1' is no number of seconds"),
+        ("--seconds inf", "'inf' is no number of seconds"),
+        ("--exhaustive --depth=-1", "argument --depth: '-1' is no number from 0 upwards"),
+        ("--exhaustive --deviations=-1", "argument --deviations: '-1' is no number from 0 upwards"),
+        ("--histories 0", "'0' is no number from 1 upwards"),
+        ("--seconds 2 --write here.jsonl", "--trace and --write play one history alone"),
+        ("--histories 2 --trace", "--trace and --write play one history alone"),
+        ("--first --trace", "--trace and --write play one history alone"),
+        ("--program update", "add --exhaustive"),
+        ("--choices 0 --trace", "add --exhaustive, and --trace or --write"),
+        ("--exhaustive --choices 0", "add --exhaustive, and --trace or --write"),
+        ("--exhaustive --choices 0,x --trace", "'x' is no number from 0 upwards"),
+        ("--exhaustive --histories 3", "--histories ends no search"),
+        ("--seed 5 --trace --write /nowhere/at/all", "cannot write /nowhere/at/all"),
+        ("--seed 5 --write .", "cannot write ."),
+    ],
+)
+def test_a_mistake_in_the_call_is_told_before_anything_is_played(
+    words: str, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        command.main(shlex.split(words))
+    told = capsys.readouterr()
+    assert (ended.value.code, told.out) == (2, "")
+    assert says in told.err
+
+
+def test_choices_that_are_none_are_a_mistake(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["--exhaustive", "--choices", "0,999", "--trace"]) == 2
+    assert re.search(r"^--choices: choice 1 is between \d+ options, and 999 was asked for$", capsys.readouterr().err)
+
+
+def test_a_history_is_written_for_the_judge(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["--seed", "5", "--write", str(tmp_path / "run.jsonl")]) == 0
+    assert capsys.readouterr().out.startswith("history 5, digest ")
+    assert judge(read([tmp_path / "run.jsonl"])).good
+
+
+def test_a_history_that_cannot_be_written_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_history: History, _path: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(command, "write", full)
+    assert command.main(["--seed", "5", "--write", str(tmp_path / "run.jsonl")]) == 2
+    assert capsys.readouterr().err.endswith("run.jsonl: No space left on device\n")

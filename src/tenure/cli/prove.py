@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -105,8 +105,9 @@ def prove(
         destination=destination,
     )
     _check_files(report, history)
-    with _ended_by_signals(), tempfile.TemporaryDirectory(prefix="tenure-prove-") as folder:
-        proof = _run(call, plan, Path(folder))
+    with _ended_by_signals() as go_on, tempfile.TemporaryDirectory(prefix="tenure-prove-") as folder:
+        proof = _run(call, plan, Path(folder), go_on)
+        go_on()
         _keep(proof, Path(folder), report, history)
     call.screen.emit(_told(proof))
     _say(call, proof, {"picture": report, "history": history})
@@ -125,26 +126,33 @@ def _check_files(report: Path | None, history: Path | None) -> None:
 
 
 @contextmanager
-def _ended_by_signals() -> Iterator[None]:
+def _ended_by_signals() -> Iterator[Callable[[], None]]:
     """Let SIGTERM and SIGHUP end the run as Ctrl-C does, so that nothing stays behind.
 
+    Yields what raises KeyboardInterrupt once that was asked: what a signal raises itself is lost inside a finalizer.
     What comes while the rest is cleared away does nothing, but for Ctrl-C: who insists is there to see what stays.
     """
     if threading.current_thread() is not threading.main_thread():  # where Python cannot handle signals
-        yield
+        yield lambda: None
         return
+    asked = threading.Event()
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)}
     handled = [number for number, handler in before.items() if handler not in {signal.SIG_IGN, None}]
 
     def interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
         for number in handled:
             signal.signal(number, before[number] if number == signal.SIGINT else _ignore)
+        asked.set()
         raise KeyboardInterrupt
+
+    def go_on() -> None:
+        if asked.is_set():
+            raise KeyboardInterrupt
 
     for number in handled:
         signal.signal(number, interrupt)
     try:
-        yield
+        yield go_on
     finally:
         for number in handled:
             signal.signal(number, before[number])
@@ -154,7 +162,7 @@ def _ignore(_number: int, _frame: FrameType | None) -> None:
     """Go on clearing away: a second signal would leave the rest behind."""
 
 
-def _run(call: Call, plan: Plan, folder: Path) -> Proof:
+def _run(call: Call, plan: Plan, folder: Path, go_on: Callable[[], None]) -> Proof:
     from tenure.proof.prove.apart import prove as run
 
     passed = 0
@@ -162,6 +170,7 @@ def _run(call: Call, plan: Plan, folder: Path) -> Proof:
 
         def progress(seconds: float) -> None:
             nonlocal passed
+            go_on()
             advance(int(seconds) - passed)
             passed = int(seconds)
 

@@ -10,17 +10,18 @@ needs of a run to be asserted at all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 
 from tenure.errors import Misuse
-from tenure.proof.history import History
+from tenure.proof.history import Call, History
 from tenure.proof.judge import belief, destinations, lives, replay, rights, stale, tokens, whole
-from tenure.proof.judge.evidence import Evidence
+from tenure.proof.judge.evidence import Evidence, latest
 from tenure.proof.judge.settled import settle
 from tenure.proof.judge.verdict import Check, Judgement, Result, Verdict, Violation
-from tenure.proof.needs import check_call
+from tenure.proof.needs import ENDINGS, RENEWALS, check_call
 
 __all__ = ["INVARIANTS", "Judgement", "Result", "Verdict", "Violation", "judge"]
 
@@ -109,7 +110,11 @@ def judge(history: History) -> Judgement:
     settle(evidence)
     results = tuple(_assert(invariant, evidence) for invariant in INVARIANTS)
     good = all(result.good for result in results)
-    return Judgement(good, results, _counts(history), (*history.notes, *belief.slips(evidence)))
+    return Judgement(good, results, _counts(history), _notes(evidence))
+
+
+def _notes(evidence: Evidence) -> tuple[str, ...]:
+    return (*evidence.history.notes, *whole.unlogged(evidence), *belief.slips(evidence))
 
 
 def _assert(invariant: Invariant, evidence: Evidence) -> Result:
@@ -133,13 +138,27 @@ def _counts(history: History) -> dict[str, int]:
     outcomes = [call.outcome for call in history.calls]
     accepted = [call for call in history.calls if call.outcome == "ok" and call.job is not None]
     claims = [call for call in accepted if call.call == "claim"]
+    refused = [call for call in history.calls if call.outcome == "stale"]
+    crossed = _crossed(history.calls, refused)
     return {
         "calls": len(outcomes),
         "claims": len(claims),
         "takeovers": len([claim for claim in claims if claim.lost is not None]),
         "completions": len([call for call in accepted if call.call == "complete"]),
         "writes applied": len([line for line in history.applied if line.act == "apply"]),
-        "refused as stale": outcomes.count("stale"),
+        "refused as stale": len(refused) - crossed,
+        "renewals after the end of their run": crossed,
         "answers lost": outcomes.count("unknown"),
         "faults": len(history.faults),
     }
+
+
+def _crossed(calls: Sequence[Call], refused: Sequence[Call]) -> int:
+    """Count the refused renewals that met the end which their own holder had given that run: nobody was late there."""
+    ends: dict[tuple[str | None, int | None, str | None], float] = {}
+    for call in calls:
+        if call.call in ENDINGS and call.outcome in {"ok", "already"}:
+            right = (call.job, call.generation, call.owner)
+            ends[right] = min(call.sent, ends.get(right, inf))
+    renewals = [call for call in refused if call.call in RENEWALS]
+    return sum(ends.get((call.job, call.generation, call.owner), inf) <= latest(call) for call in renewals)

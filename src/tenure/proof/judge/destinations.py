@@ -12,6 +12,7 @@ from tenure.proof.judge.words import Words, shown, who, written
 
 def newer_beats_older(evidence: Evidence) -> Iterator[Check]:
     """I8: In each scope (generation, sequence) rises strictly; nothing passes that is older than an announcement."""
+    repeated: list[Check] = []  # told last: what came late from another generation does more harm
     for log in evidence.logs.values():
         mark: Applied | None = None
         for line in log:
@@ -19,8 +20,13 @@ def newer_beats_older(evidence: Evidence) -> Iterator[Check]:
                 mark = None
             elif line.act != "repeat":
                 problem = _passed_wrongly(line, mark)
-                yield None if problem is None else broken(f"scope {line.scope}: {problem}", mark, line)
+                check = None if problem is None else broken(f"scope {line.scope}: {problem}", mark, line)
+                if check is None or mark is None or line.generation != mark.generation:
+                    yield check
+                else:
+                    repeated.append(check)
                 mark = line if mark is None or _rank(line) > _rank(mark) else mark
+    yield from repeated
 
 
 def _rank(line: Applied) -> tuple[int, int]:
@@ -50,14 +56,20 @@ def _done(line: Applied) -> str:
 
 def no_update_is_lost(evidence: Evidence) -> Iterator[Check]:
     """I9: No update is lost: each write that was applied was computed from the version that it replaced."""
+    repeated: list[Check] = []  # told last, as above
     for log in evidence.logs.values():
         last: Applied | None = None
         for line in log:
             if line.act != "apply":
                 continue
             if last is not None and None not in {line.before, last.after}:
-                yield _computed_from(last, line)
+                check = _computed_from(last, line)
+                if check is None or line.generation != last.generation:
+                    yield check
+                else:
+                    repeated.append(check)
             last = line
+    yield from repeated
 
 
 def _computed_from(last: Applied, line: Applied) -> Check:

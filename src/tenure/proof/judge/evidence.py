@@ -301,6 +301,11 @@ class Evidence:
         """Name the destinations whose log is told."""
         return frozenset(destination for destination, _ in self.logs)
 
+    @kept
+    def must_log(self) -> frozenset[str]:
+        """Name the destinations whose log has to tell what they accepted: that of the run too, if it tells nothing."""
+        return self.logged | ({self.meta.destination} if self.meta.destination else frozenset())
+
     def _sort(self, call: Call) -> None:
         if call.call in FENCED:
             self.fenced.append(call)

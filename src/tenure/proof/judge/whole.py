@@ -137,7 +137,7 @@ def _applied_as_answered(evidence: Evidence) -> Iterator[Check]:
 
 def _logged(evidence: Evidence, calls: list[Call], line: Applied | None) -> Iterator[Check]:
     done = next((call for call in calls if call.outcome in {"ok", "already"}), None)
-    if done is None or done.destination not in evidence.logged:
+    if done is None or done.destination not in evidence.must_log:
         return
     if line is not None:
         yield None
@@ -146,6 +146,19 @@ def _logged(evidence: Evidence, calls: list[Call], line: Applied | None) -> Iter
             f"{who(done)}'s {deed(done)} under generation {done.generation} was accepted {evidence.words.when(done)}"
         )
         yield broken(f"scope {done.scope}: {accepted}, but the destination's log does not tell of it", done)
+
+
+def unlogged(evidence: Evidence) -> list[str]:
+    """Tell how many accepted writes are not judged, since no log of their destination is told (I12)."""
+    writes = {
+        _write(call, "apply")
+        for call in evidence.fenced
+        if (call.call, call.outcome) == ("apply", "ok") and call.destination not in evidence.must_log
+    }
+    if not writes:
+        return []
+    told = f"of {some(len(writes), 'accepted write')} no destination's log is told, and the run names none"
+    return [f"{told}: whether they were kept is not asserted"]
 
 
 def _write(line: Call | Applied, act: str) -> tuple[object, ...]:

@@ -108,7 +108,7 @@ class Fleet:
             if code == NOT_STARTED:
                 self.kill(member)  # it is over; another one tries again
             elif code is not None and not member.gone:
-                raise Misuse(f"{member.name} ended by itself ({code}); it said: {self.said()}")
+                raise Misuse(f"{member.name} ended by itself ({code}); it said{self._words()}")
         with self._lock:
             missing, self._missing = self._missing, 0
         for _ in range(missing):
@@ -128,6 +128,10 @@ class Fleet:
     def said(self) -> str:
         """Return the end of what the workers wrote to their standard errors."""
         return self._log.read_text(encoding="utf-8", errors="replace")[-2000:].strip()
+
+    def _words(self) -> str:
+        said = self.said()
+        return f": {said}" if said else " nothing"
 
     def _start(self) -> None:
         self._started += 1

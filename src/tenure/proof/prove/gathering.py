@@ -9,7 +9,7 @@ from math import inf
 from msgspec.structs import replace
 
 from tenure.client import Client
-from tenure.errors import NotFound
+from tenure.errors import Misuse, NotFound
 from tenure.proof.history import Applied, Call, History
 from tenure.proof.prove.places import Place, Service, applied, names_in
 from tenure.proof.recorder import Recorder
@@ -54,8 +54,18 @@ def rebuilt_log(place: Place, destination: str, calls: Iterable[Call]) -> list[A
             sequence=call.sequence,
         )
         for scope, writes in sent.items()
-        for call in _order(writes, names_in(place.read(scope)))
+        for call in _order(writes, _left(place, destination, scope))
     ]
+
+
+def _left(place: Place, destination: str, scope: str) -> list[str]:
+    """Read which writes are left in a scope: none, where its value is no text that tells them."""
+    try:
+        value: object = place.read(scope)
+    except Exception as error:
+        told = f"{type(error).__name__}: {error}"
+        raise Misuse(f"the destination {destination} could not be read in the end: {told}") from error
+    return names_in(value) if isinstance(value, str) else []
 
 
 def _order(writes: list[Call], kept: list[str]) -> Iterator[Call]:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from html import escape
+from math import inf
 
 from tenure.proof.history import Call, Fault, History
 from tenure.proof.needs import ENDINGS
@@ -49,6 +50,7 @@ class Picture:
         moments = [call.answered or call.sent for call in history.calls if call.process != "run"]
         self._end = max(moments, default=self._origin)
         self._bars: dict[tuple[str, str, int], Bar] = {}
+        self._by_job: dict[str, list[Bar]] = defaultdict(list)
         self._rows: dict[str, int] = defaultdict(lambda: 1)
         self._find_bars()
         self._tops = self._find_tops()
@@ -84,14 +86,20 @@ class Picture:
             key = (call.process, call.job, call.generation)
             heard = call.answered or call.sent
             if call.call == "claim" and call.outcome == "ok":
-                self._bars[key] = Bar(*key, heard, heard)
+                bar = self._bars[key] = Bar(*key, heard, heard)
+                self._by_job[bar.job].append(bar)
             elif key in self._bars:
                 bar = self._bars[key]
-                bar.ended, bar.over = max(bar.ended, heard), bar.over or call.call in ENDINGS
+                bar.ended, bar.over = max(bar.ended, heard), bar.over or call.call in ENDINGS or call.outcome == "stale"
         for bar in self._bars.values():
-            if not bar.over:
-                bar.ended = max(bar.ended, killed.get(bar.process, bar.ended))
+            death = killed.get(bar.process, bar.ended)
+            if not bar.over and death < self._superseded(bar):
+                bar.ended = max(bar.ended, death)
         self._stack()
+
+    def _superseded(self, bar: Bar) -> float:
+        """Return when somebody newer was first given the job: whoever goes on after that has to be heard of."""
+        return min((one.began for one in self._by_job[bar.job] if one.generation > bar.generation), default=inf)
 
     def _stack(self) -> None:
         """Give each bar the first row of its lane that is free."""

@@ -6,6 +6,7 @@ generation 7). A list tells from what it was computed and which writes it has lo
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import socket
@@ -15,7 +16,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, Protocol, Self, cast
 
 import msgspec
 
@@ -30,6 +31,9 @@ HOST = "127.0.0.1"
 REFERENCE = "reference"
 PATIENCE = 1.0
 """Seconds that a worker waits for the destination's answer."""
+
+_OPENING = 30.0  # seconds within which a destination is to be open
+_VERBS = ("raise_to", "read", "write", "write_unfenced")
 
 
 class Place(Protocol):
@@ -54,21 +58,67 @@ class Place(Protocol):
 
 def open_place(name: str) -> Place:
     """Open the destination that ``module:factory`` makes; raises BadSettings. The current directory is looked at."""
+    return _made(name, _factory(name))
+
+
+def check_place(name: str, within: float = _OPENING) -> None:
+    """Open a destination once, as a thread of a worker does, and let it go; raises BadSettings, naming it."""
+    factory = _factory(name)
+    errors: list[BaseException] = []
+
+    def opening() -> None:
+        try:
+            _made(name, factory)
+        except BaseException as error:  # noqa: BLE001 -- raised again below, in the thread that waits
+            errors.append(error)
+
+    thread = threading.Thread(target=opening, name="opening", daemon=True)
+    thread.start()
+    thread.join(within)
+    if thread.is_alive():
+        raise BadSettings(f"the destination {name} was not open within {within:g} s: its factory has not returned")
+    if errors:
+        raise errors[0]
+
+
+def _factory(name: str) -> Callable[[], object]:
     module_name, colon, attribute = name.partition(":")
     if not colon or not module_name or not attribute:
         raise BadSettings(f"a destination is named MODULE:FACTORY, such as shop.proof:open_ledger, not {name!r}")
     if "" not in sys.path and os.getcwd() not in sys.path:  # noqa: PTH109 -- compared with the texts of sys.path
         sys.path.insert(0, os.getcwd())  # noqa: PTH109 -- as above
     try:
-        factory = getattr(import_module(module_name), attribute)
+        factory: object = getattr(import_module(module_name), attribute)
     except (ImportError, AttributeError) as error:
         raise BadSettings(f"the destination {name} cannot be loaded: {error}") from error
-    place = factory()
-    missing = [verb for verb in ("raise_to", "read", "write", "write_unfenced") if not hasattr(place, verb)]
+    except Exception as error:
+        raise BadSettings(f"the destination {name} cannot be loaded: {_told(error)}") from error
+    if not callable(factory):
+        raise BadSettings(f"the destination {name} is of type {type(factory).__name__}, and no factory")
+    _refuse_async(f"the factory of the destination {name}", factory)
+    return factory
+
+
+def _made(name: str, factory: Callable[[], object]) -> Place:
+    try:
+        place = factory()
+    except Exception as error:
+        raise BadSettings(f"the destination {name} cannot be opened: {_told(error)}") from error
+    missing = [verb for verb in _VERBS if not callable(getattr(place, verb, None))]
     if missing:
         raise BadSettings(f"what {name} made has no {', '.join(missing)}: see tenure.testing.fences.Destination")
-    opened: Place = place
-    return opened
+    for verb in _VERBS:
+        _refuse_async(f"{verb} of the destination {name}", getattr(place, verb))
+    return cast("Place", place)
+
+
+def _refuse_async(what: str, function: object) -> None:
+    if inspect.iscoroutinefunction(function):
+        raise BadSettings(f"{what} is async, and nobody would await it: open and ask a destination by plain calls")
+
+
+def _told(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -168,6 +218,8 @@ class Server:
             def handle(self) -> None:
                 with suppress(OSError):
                     for line in self.rfile:
+                        if not line.endswith(b"\n"):
+                            return  # the connection was cut: a request that was not ended is no request
                         reply = service.answer(msgspec.json.decode(line, type=Request))
                         self.wfile.write(msgspec.json.encode(reply) + b"\n")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf, isfinite
 from typing import Literal, get_args
 
 from tenure.errors import BadSettings
@@ -25,7 +26,7 @@ QUIET = 10.0
 JUMP = 2.5
 """Leases by which the clock of a store's server is ahead or behind, at most, where it jumps."""
 
-_LEAST_WORKERS = 2
+_LEAST_WORKERS, _MOST_WORKERS = 2, 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,13 +50,27 @@ class Plan:
         """Refuse what makes no run."""
         check_duration("the lease", self.lease)
         for what, least in (("seconds", 1), ("workers", _LEAST_WORKERS), ("threads", 1), ("updates", 1)):
-            if getattr(self, what) < least:
-                raise BadSettings(f"{what} is {getattr(self, what):g}: at least {least}")
+            given = getattr(self, what)
+            if not least <= given < inf:
+                raise BadSettings(f"{what} is {given:g}: at least {least}{'' if isfinite(given) else ', and finite'}")
+        self._check_sizes()
         if self.store is not None and self.managed is not None:
             raise BadSettings("a store was named and one is to be managed: give one of them")
         self._check_faults()
         if self.workload == "mutex" and (self.destination is not None or not self.fence):
             raise BadSettings("the workload mutex writes to no destination: leave --destination and --no-fence out")
+
+    def _check_sizes(self) -> None:
+        """Refuse a run that this host cannot bear, and one in which no lease ends."""
+        if self.workers > _MOST_WORKERS:
+            raise BadSettings(
+                f"workers is {self.workers}: at most {_MOST_WORKERS}, for all of them are processes on this host"
+            )
+        if self.lease > self.seconds:
+            raise BadSettings(
+                f"the lease is {self.lease:g} s, and the run takes {self.seconds:g} s: no worker would be late in it;"
+                " let a run take several leases"
+            )
 
     def _check_faults(self) -> None:
         """Refuse faults that this store cannot be given: a store is broken only where the run started it."""
@@ -92,8 +107,10 @@ class Plan:
 
 
 def read_faults(text: str) -> tuple[FaultName, ...]:
-    """Read names between commas; raises BadSettings naming the first that is no fault."""
+    """Read names between commas; raises BadSettings naming the first that is no fault, or where there is none."""
     said = [name.strip() for name in text.split(",") if name.strip()]
+    if not said:
+        raise BadSettings(f"no fault is named: leave --faults out for {', '.join(USUAL)}")
     names = [_ALSO_CALLED.get(name, name) for name in said]
     for name in names:
         if name not in FAULTS:

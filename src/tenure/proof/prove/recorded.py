@@ -122,7 +122,7 @@ class RecordedDriver:
                 owner=owner,
                 worker=worker,
                 result=ending.result,
-                detail=ending.reason or "",
+                detail=_why(ending),
             )
             for ending in endings
         ]
@@ -177,6 +177,12 @@ class RecordedDriver:
 
     def _deadline(self, sent: float, lease: float | None) -> float | None:
         return None if lease is None else sent + trusted_until(0.0, lease) / self._rate
+
+
+def _why(ending: Ending) -> str:
+    if ending.reason is not None or ending.failure is None:
+        return ending.reason or ""
+    return f"{ending.failure.type}: {ending.failure.message}"
 
 
 def skewed(clock: Clock, offset: float, rate: float) -> Clock:

@@ -21,7 +21,7 @@ from tenure.proof.prove.gathering import as_locks, rebuilt_log, tell_log, tell_s
 from tenure.proof.prove.managed import ManagedStore
 from tenure.proof.prove.nemesis import Nemesis, Targets
 from tenure.proof.prove.outcome import Proof
-from tenure.proof.prove.places import HOST, REFERENCE, Server, Service, open_place
+from tenure.proof.prove.places import HOST, REFERENCE, Server, Service, check_place, open_place
 from tenure.proof.prove.plan import Plan
 from tenure.proof.prove.recorded import recorded
 from tenure.proof.prove.volume import Volume
@@ -85,7 +85,7 @@ class _Run:
 
     def __init__(self, plan: Plan, folder: Path, stack: ExitStack, progress: Progress, volume: Volume | None) -> None:
         if plan.destination is not None:
-            open_place(plan.destination)  # so that a wrong name is told before anything starts
+            check_place(plan.destination)  # so that a wrong name is told before anything starts
         self.plan = plan
         self.folder = folder
         self.jobs: list[str] = []

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from functools import cached_property
 
 from tenure.proof.history import Call, Fault, History
 from tenure.proof.judge import Judgement, Violation
 from tenure.proof.judge.words import Words, deed, who
-from tenure.proof.needs import ENDINGS, MOVES
+from tenure.proof.needs import ENDINGS, FENCED, MOVES
 
 _OUTCOMES = {
     "ok": "accepted",
@@ -26,6 +26,11 @@ _FAULTS = {
 }
 """What is told of a fault when it began, and when it was over."""
 
+_LOST = (
+    "So: what the destination had accepted is not in it in the end, and no late write has replaced it. A destination"
+    " that answers that it wrote has to keep what it wrote."
+)
+_DISORDER = frozenset({"I8", "I9", "I11"})
 _MOST = 3
 
 
@@ -50,11 +55,19 @@ class Stories:
                 job = self._about(violation)
                 if job is not None:
                     jobs.setdefault(job)
-        telling = sorted(jobs, key=lambda job: not any(_late(self._calls[job])))
-        return [self.tell(job, moral=True) for job in telling[:_MOST]]
+        doubted, lost = self.disordered(judgement), self.lost(judgement)
+        telling = sorted(jobs, key=lambda job: not any(_late(self._calls[job], sure=job not in doubted)))
+        return [
+            [*self.tell(job, moral=True, sure=job not in doubted), *([_LOST] if job in lost else ())]
+            for job in telling[:_MOST]
+        ]
 
-    def tell(self, job: str, *, moral: bool = False) -> list[str]:
-        """Tell one job, a line for each turn of its life; with the moral, where it broke a promise."""
+    def tell(self, job: str, *, moral: bool = False, sure: bool = False) -> list[str]:
+        """Tell one job, a line for each turn of its life; with the moral, where it broke a promise.
+
+        Where it is `sure` that the destination kept the order, only writes sent after a newer generation was told are
+        late: an answer may come in long after its write did.
+        """
         calls = self._calls[job]
         concerned = {call.process for call in calls} | {"store"}
         began, ended = calls[0].sent, max(call.answered or call.sent for call in calls)
@@ -65,7 +78,29 @@ class Stories:
             if fault.whom in concerned and fault.began <= ended and (fault.ended or fault.began) >= began:
                 turns += [(moment, told) for moment, told in self._fault(fault) if began <= moment <= ended]
         lines = [f"{self._words.time(moment):>9}  {told}" for moment, told in sorted(turns)]
-        return [f"What happened to job {job}:", *lines, *(self._moral(calls) if moral else ())]
+        return [f"What happened to job {job}:", *lines, *(self._moral(calls, sure=sure) if moral else ())]
+
+    def disordered(self, judgement: Judgement) -> set[str]:
+        """Name the jobs in whose scope the destination's log tells that something came late."""
+        return self._jobs(judgement, _DISORDER)
+
+    def lost(self, judgement: Judgement) -> set[str]:
+        """Name the jobs of which the destination has lost an accepted write, which no late one has replaced."""
+        doubted = self.disordered(judgement)
+        return {
+            job
+            for job in self._jobs(judgement, {"I12"}, at="scope ")
+            if not any(_late(self._calls[job], sure=job not in doubted)) and not any(_overtaken(self._calls[job]))
+        }
+
+    def failing(self, judgement: Judgement) -> dict[str, Call | None]:
+        """Give for each job that did not end in time the failed end of its last run, or a call that got no answer."""
+        return {job: _stuck(self._calls[job]) for job in sorted(self._jobs(judgement, {"I14"}))}
+
+    def _jobs(self, judgement: Judgement, invariants: Container[str], at: str = "") -> set[str]:
+        broken = (result for result in judgement.results if result.invariant in invariants)
+        told = (one for result in broken for one in result.violations if one.sentence.startswith(at))
+        return {job for violation in told if (job := self._about(violation)) is not None}
 
     def _about(self, violation: Violation) -> str | None:
         words = violation.sentence.replace(":", " ").split()
@@ -80,7 +115,8 @@ class Stories:
             return f"a rival makes it change hands: {call.call}"
         outcome = _OUTCOMES[call.outcome]
         if call.call in ENDINGS:
-            return f"{call.process} ends its run with {call.call}{under}: {outcome} by the store"
+            why = f" ({call.detail})" if call.detail else ""
+            return f"{call.process} ends its run with {call.call}{under}{why}: {outcome} by the store"
         again = f" ({call.detail})" if call.detail else ""
         since = f", sent at {self._words.time(call.sent)}"
         return f"{who(call)}'s {deed(call)}{under}{again}{since}: {outcome} by the destination"
@@ -109,11 +145,13 @@ class Stories:
         """Name, by process and number, the writes in jobs with violations that came late and were accepted."""
         broken = (violation for result in judgement.results for violation in result.violations)
         jobs = {job for violation in broken if (job := self._about(violation)) is not None}
-        return {(late.process, late.number) for job in jobs for late, _ in _late(self._calls[job])}
+        doubted = self.disordered(judgement)
+        late = (call for job in jobs for call, _ in _late(self._calls[job], sure=job not in doubted))
+        return {(call.process, call.number) for call in late}
 
-    def _moral(self, calls: list[Call]) -> Iterator[str]:
+    def _moral(self, calls: list[Call], *, sure: bool) -> Iterator[str]:
         """Name the writes that were accepted although the destination had been told of a newer generation."""
-        for late, newer in _late(calls):
+        for late, newer in _late(calls, sure=sure):
             pause = self._pause_within(late)
             why = "" if pause is None else f" It had been stopped for {pause:.1f} s on the way."
             yield (
@@ -145,14 +183,25 @@ class Stories:
         return pauses
 
 
-def _late(calls: list[Call]) -> Iterator[tuple[Call, Call]]:
-    """Find each accepted call whose answer came after one of a newer generation, with the first of those."""
+def _stuck(calls: list[Call]) -> Call | None:
+    """Find what kept a job from its end: its last run failed, or its destination has not answered it yet."""
+    own = [call for call in calls if call.owner is not None and call.call not in {"renew", "effect"}]
+    asked = [call for call in own if call.call in FENCED]
+    ends = [call for call in own if call.call in ENDINGS and call.outcome == "ok"]
+    if ends and ends[-1].call in {"fail", "retry"}:
+        return ends[-1]
+    return asked[-1] if asked and asked[-1].outcome == "unknown" else None
+
+
+def _late(calls: list[Call], *, sure: bool) -> Iterator[tuple[Call, Call]]:
+    """Find each accepted call that was answered after one of a newer generation, or if `sure`, was sent after it."""
     told = [call for call in calls if call.call in {"raise", "apply"} and call.outcome == "ok"]
     for late in told:
         newer = (
             call
             for call in told
-            if (call.generation or 0) > (late.generation or 0) and (call.answered or 0) < (late.answered or 0)
+            if (call.generation or 0) > (late.generation or 0)
+            and (call.answered or 0) < (late.sent if sure else late.answered or 0)
         )
         first = next(newer, None)
         if first is not None:

@@ -1,15 +1,19 @@
 """python -m tenure.testing.simulation: play histories and say what they reached and what broke.
 
-Exit status 1 when a history is broken, or when a run of the default size reaches not all marks.
+Exit status 1 when a history is broken, or when a run of the default size reaches not all marks; 2 for a mistake in the
+call.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
+from tenure.errors import Misuse
 from tenure.proof.history import write
 from tenure.testing.simulation.exhaustive import DEPTH, DEVIATIONS, PROGRAMS, replay, search
 from tenure.testing.simulation.marks import MARKS
@@ -18,11 +22,16 @@ from tenure.testing.simulation.theatre import STORES, Played, Theatre
 
 _SECONDS = 60.0
 _TELL_EVERY = 10.0
+_MISTAKE = 2
 
 
 def main(words: list[str]) -> int:
     """Do what a command line asks for."""
-    asked = _parser().parse_args(words)
+    parser = _parser()
+    asked = parser.parse_args(words)
+    mistake = _mistake(asked)
+    if mistake is not None:
+        parser.error(mistake)
     theatre = Theatre(asked.store)
     with theatre.open():
         if asked.trace or asked.write is not None:
@@ -41,40 +50,92 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tenure.testing.simulation", description=(__doc__ or "").strip())
     parser.add_argument("--store", choices=STORES, default="memory", help="the store (default: memory)")
     parser.add_argument(
-        "--seconds", type=float, help=f"how long to play (default: {_SECONDS:g}; exhaustive: to the end)"
+        "--seconds", type=_seconds, help=f"how long to play (default: {_SECONDS:g}; exhaustive: to the end)"
     )
     parser.add_argument("--first", action="store_true", help="stop at the first broken history")
-    parser.add_argument("--histories", type=int, help="how many histories to play, however long that takes")
+    parser.add_argument("--histories", type=_some, help="how many histories to play, however long that takes")
     parser.add_argument("--seed", type=int, default=1, help="the seed of the first history (default: 1)")
     parser.add_argument("--exhaustive", action="store_true", help="two workers, one job, every history up to a depth")
     parser.add_argument(
         "--program", choices=list(PROGRAMS), help="exhaustive: what the job does (default: all in turn)"
     )
-    parser.add_argument("--depth", type=int, default=DEPTH, help=f"exhaustive: how many choices (default: {DEPTH})")
+    parser.add_argument("--depth", type=_count, default=DEPTH, help=f"exhaustive: how many choices (default: {DEPTH})")
     parser.add_argument(
-        "--deviations", type=int, default=DEVIATIONS, help=f"exhaustive: choices that are not plain ({DEVIATIONS})"
+        "--deviations", type=_count, default=DEVIATIONS, help=f"exhaustive: choices that are not plain ({DEVIATIONS})"
     )
-    parser.add_argument("--choices", help="exhaustive: the choices of one history, to be played alone, such as 0,0,4")
+    parser.add_argument(
+        "--choices", type=_choices, help="exhaustive: the choices of one history, to be played alone, such as 0,0,4"
+    )
     parser.add_argument("--trace", action="store_true", help="play one history alone, and tell it")
     parser.add_argument("--write", type=Path, metavar="FILE", help="write that history, for `tenure judge FILE`")
     return parser
 
 
+def _seconds(text: str) -> float:
+    with suppress(ValueError):
+        seconds = float(text)
+        if 0.0 < seconds < math.inf:
+            return seconds
+    raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds, above 0 and finite")
+
+
+def _count(text: str, least: int = 0) -> int:
+    with suppress(ValueError):
+        count = int(text)
+        if count >= least:
+            return count
+    raise argparse.ArgumentTypeError(f"{text!r} is no number from {least} upwards")
+
+
+def _some(text: str) -> int:
+    return _count(text, 1)
+
+
+def _choices(text: str) -> tuple[int, ...]:
+    return tuple(_count(choice) for choice in text.split(",") if choice)
+
+
+def _mistake(asked: argparse.Namespace) -> str | None:
+    """Tell what is asked for and would not be done."""
+    alone = asked.trace or asked.write is not None
+    if alone and (asked.seconds is not None or asked.histories is not None or asked.first):
+        return "--trace and --write play one history alone: leave --seconds, --histories and --first out"
+    if asked.program is not None and not asked.exhaustive:
+        return "--program is what the job does in a search: add --exhaustive"
+    if asked.choices is not None and not (alone and asked.exhaustive):
+        return "--choices are those of one history of a search: add --exhaustive, and --trace or --write"
+    if asked.exhaustive and asked.histories is not None:
+        return "--histories ends no search: leave it out, or --exhaustive"
+    if asked.write is not None and (asked.write.is_dir() or not asked.write.absolute().parent.is_dir()):
+        return f"cannot write {asked.write}: it is a folder, or its folder is not there"
+    return None
+
+
 def _replay(theatre: Theatre, asked: argparse.Namespace) -> int:
     if asked.exhaustive:
-        choices = tuple(int(choice) for choice in (asked.choices or "").split(",") if choice)
-        played = replay(theatre, asked.program or next(iter(PROGRAMS)), choices, trace=True)
+        try:
+            played = replay(theatre, asked.program or next(iter(PROGRAMS)), asked.choices or (), trace=True)
+        except Misuse as error:
+            return _refused(f"--choices: {error}")
     else:
         played = theatre.play(asked.seed, trace=True)
     if asked.trace:
         for moment, who, what in played.trace or ():
             say(f"{moment:9.4f}  {who:12}  {what}")
     if asked.write is not None:
-        write(played.history, asked.write)
+        try:
+            write(played.history, asked.write)
+        except OSError as error:
+            return _refused(f"cannot write {asked.write}: {error.strerror}")
     say(f"history {played.seed}, digest {played.digest()[:16]}")
     for violation in played.violations:
         say(f"  BROKEN {violation}")
     return 1 if played.violations else 0
+
+
+def _refused(why: str) -> int:
+    sys.stderr.write(f"{why}\n")
+    return _MISTAKE
 
 
 def _run(theatre: Theatre, asked: argparse.Namespace) -> int:
