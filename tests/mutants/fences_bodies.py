@@ -1,4 +1,4 @@
-"""The guards of what a fenced service reads of a request, and of what follows a rollback in Django."""
+"""The guards of what a fenced service reads of a request, and of the transactions in which it answers."""
 
 from __future__ import annotations
 
@@ -112,5 +112,13 @@ BODIES = (
         "            await self._executor.arun(connection, responses.finish(call.asked, answer))",
         "            pass",
         _ROLLBACKS,
+    ),
+    _body(
+        "transactions of the other colour",
+        "a handler says which transactions it needs",
+        "serve",
+        "    if hasattr(transaction, entered):\n",
+        "    if hasattr(transaction, entered) or entered:\n",
+        "tests/fences/test_http_frameworks.py",
     ),
 )

@@ -241,7 +241,7 @@ FENCES_FILES = (
         "fence",
         "        self._refuse_nested(self._folder.parents)\n",
         "",
-        *_SPECIAL,
+        "tests/fences/test_files_nested.py",
     ),
     _files(
         "target below a fence",
@@ -249,7 +249,7 @@ FENCES_FILES = (
         "fence",
         "        if inner := _fenced_one(between):\n",
         "        if inner := _fenced_one(()):\n",
-        *_SPECIAL,
+        "tests/fences/test_files_nested.py",
     ),
     _files(
         "too large",

@@ -374,14 +374,6 @@ _SERVER = (
         _MYSQL,
     ),
     _http(
-        "transactions of the other colour",
-        "a handler says which transactions it needs",
-        "serve",
-        "    if hasattr(transaction, entered):\n",
-        "    if hasattr(transaction, entered) or entered:\n",
-        _FRAMEWORKS,
-    ),
-    _http(
         "handlers never given up",
         "what failed behind the middleware can be sent again",
         "responses",

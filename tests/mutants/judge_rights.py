@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-JUDGED = ("tests/proof/test_judge.py", "tests/proof/test_bad.py")
+JUDGED = ("tests/proof/test_judge.py", "tests/proof/test_judge_fine.py", "tests/proof/test_bad.py")
 
 RIGHTS: tuple[Mutant, ...] = (
     Mutant(

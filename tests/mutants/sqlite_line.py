@@ -136,8 +136,8 @@ LINE = (
         "short lock copied while taken",
         "a forked child finds no lock taken",
         "forks.py",
-        "    brief.acquire()\n",
-        "",
+        "        finally:\n            brief.acquire()\n",
+        "        finally:\n            pass\n",
         test="short_lock",
     ),
     _line(
@@ -160,8 +160,8 @@ LINE = (
         "closed to a signal's handler",
         "the handler of a signal may use the store",
         "forks.py",
-        "threading.RLock()",
-        "threading.Lock()",
+        "brief = threading.RLock()",
+        "brief = threading.Lock()",
         test="signals_handler",
     ),
 )
