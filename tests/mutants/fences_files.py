@@ -233,7 +233,7 @@ FENCES_FILES = (
         "fence",
         "if device != self._asides.stat().st_dev:",
         "if False:",
-        *_SPECIAL,
+        "tests/fences/test_files_nested.py",
     ),
     _files(
         "fence below a fence",
