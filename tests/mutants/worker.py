@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.mutants.ends import ENDS
 from tests.mutants.feeding import PACE, PREFETCH, SOONEST
 from tests.mutants.mutant import Mutant, suite
 
@@ -270,8 +271,8 @@ WORKER = (
         "client: an operator's reason of any length",
         "what operators say is bounded like what handlers say (B35)",
         "client.py",
-        "        return self._driver.do(self._verbs.operate, verb, jobs, kept_reason(reason))",
-        "        return self._driver.do(self._verbs.operate, verb, jobs, reason)",
+        "        return self._driver.do(self._verbs.operate, verb, check_ids(jobs), kept_reason(reason))",
+        "        return self._driver.do(self._verbs.operate, verb, check_ids(jobs), reason)",
         ("tests/worker/test_app.py",),
     ),
     Mutant(
@@ -330,22 +331,7 @@ WORKER = (
         "",
         ("tests/conformance/test_unknown_tasks.py",),
     ),
-    Mutant(
-        "ending: an error that cannot be asked",
-        "an error whose own code raises has failed its run",
-        "protocol/ending.py",
-        "    except BaseException as broken:",
-        "    except ZeroDivisionError as broken:",
-        ("tests/unit/test_ending.py",),
-    ),
-    Mutant(
-        "ending: a place that is no text",
-        "whatever is kept of an error can be stored",
-        "protocol/ending.py",
-        """_storable(_cut(f"{last.filename""",
-        """str(_cut(f"{last.filename""",
-        ("tests/unit/test_ending.py",),
-    ),
+    *ENDS,
     *PREFETCH,
     *PACE,
     *SOONEST,

@@ -20,7 +20,7 @@ from tests.postgres.conftest import TIMEOUT, claim, enqueue
 
 Open = Callable[[str], PostgresStore]
 
-GOOD: Row = (False, "on", "on", [], [1], "identity", False, 9)
+GOOD: Row = (False, "on", "on", [], [1], "identity", False, "UTF8", 9)
 
 
 @pytest.fixture
@@ -55,6 +55,23 @@ def test_a_table_that_a_crash_empties_is_refused(fresh: Callable[[], str], open_
         connection.execute("ALTER TABLE tenure_jobs SET UNLOGGED")
     with pytest.raises(BadSettings, match=r"tenure_jobs not logged.*SET LOGGED"):
         open_store(url).check()
+
+
+@pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
+def test_a_database_that_cannot_store_every_text_is_refused(
+    server: Postgres, fresh: Callable[[], str], open_store: Open, encoding: str
+) -> None:
+    url = fresh()
+    name = url.rpartition("/")[2]
+    made = f"TEMPLATE template0 ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C'"
+    server.run("psql", "-Xqc", f'DROP DATABASE "{name}"')
+    server.run("psql", "-Xqc", f'CREATE DATABASE "{name}" {made}')
+    store = open_store(url)
+    store.migrate()
+    with pytest.raises(BadSettings, match=rf"has the encoding {encoding}.*ENCODING 'UTF8'"):
+        store.check()
+    with psycopg.connect(url) as connection, pytest.raises(BadSettings, match="encoding"):
+        store.join(connection).do(store.verbs.queues)
 
 
 def test_missing_tables_are_named_with_the_command(fresh: Callable[[], str], open_store: Open) -> None:
@@ -192,3 +209,14 @@ def test_text_is_text_in_whatever_encoding_a_client_was_set_up_with(
     driver = store.connect(timeout=TIMEOUT)
     (job,) = enqueue(store, driver, queue="naïve 🐢")
     assert driver.do(store.verbs.get, job).queue == "naïve 🐢"
+
+
+def test_a_role_whose_arrays_know_no_nulls_does_not_matter(fresh: Callable[[], str], open_store: Open) -> None:
+    url = fresh()
+    with psycopg.connect(url) as connection:
+        connection.execute(f'ALTER DATABASE "{url.rpartition("/")[2]}" SET array_nulls = off')
+    store = open_store(url)
+    store.migrate()
+    driver = store.connect(timeout=TIMEOUT)
+    enqueue(store, driver)
+    assert len(claim(store, driver)) == 1

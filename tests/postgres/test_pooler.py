@@ -104,6 +104,21 @@ def test_nothing_is_left_in_a_shared_session(pooled_url: str, open_store: Open) 
             assert stranger.execute("SELECT FROM pg_prepared_statements").fetchall() == []
 
 
+def test_a_role_whose_arrays_know_no_nulls_does_not_matter(fresh: Callable[[], str], open_store: Open) -> None:
+    url = fresh()
+    open_store(url).migrate()
+    with psycopg.connect(url) as connection:
+        connection.execute(f'ALTER DATABASE "{url.rpartition("/")[2]}" SET array_nulls = off')
+    with TransactionPooler(url, 2) as pooler:
+        store = open_store(pooler.url)
+        driver = store.connect(timeout=TIMEOUT)
+        enqueue(store, driver)
+        assert len(claim(store, driver)) == 1
+        assert store.pooled
+        driver.close()
+        store.close()
+
+
 def test_a_server_that_changed_behind_the_pooler_is_noticed(
     pooled_url: str, open_store: Open, sql: psycopg.Connection
 ) -> None:

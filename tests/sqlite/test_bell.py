@@ -1,15 +1,18 @@
-"""The bell of a SQLite file: it rings for others' commits, sleeps otherwise, and can be woken."""
+"""The bell of a SQLite file: it rings for others' commits, sleeps otherwise, can be woken, and outlives forks."""
 
+import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from tenure.store.sqlite import SqliteStore
+from tenure import Unavailable
+from tenure.store.sqlite import SqliteStore, forks
 from tenure.store.sqlite import bell as module
 from tenure.store.sqlite.bell import FileBell
 
@@ -19,7 +22,7 @@ LONG = 20.0
 @pytest.fixture(params=["inotify", "polling"])
 def bell(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[FileBell]:
     if request.param == "polling":
-        monkeypatch.setattr(module, "_watch", lambda _log: None)
+        monkeypatch.setattr(module, "_inotify", lambda: None)
     store = SqliteStore(str(tmp_path / "jobs.db"))
     with closing(store), closing(store.bell()) as opened:
         yield opened
@@ -80,3 +83,90 @@ def test_it_hardly_works_while_nothing_happens(bell: FileBell) -> None:
     before = time.thread_time()
     assert not bell.wait(0.5)
     assert time.thread_time() - before < 0.1
+
+
+def fork(child: Callable[[], bool] = lambda: True) -> bool:
+    """Fork, and tell whether `child` was true there."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            status = 0 if child() else 1
+        finally:
+            os._exit(status)
+    return os.waitpid(pid, 0)[1] == 0
+
+
+def test_a_fork_under_a_waiting_thread_takes_no_descriptor_from_it(
+    bell: FileBell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a fork closes between the poll and the read would fail the read, or let it read what is somebody else's."""
+    read, forked = os.read, list[bool]()
+
+    def read_late(descriptor: int, size: int) -> bytes:
+        if not forked:
+            forked.append(fork())
+        return read(descriptor, size)
+
+    monkeypatch.setattr(os, "read", read_late)
+    commit(bell)
+    bell._seen = bell._version()
+    threading.Timer(0.05, commit, (bell,)).start()
+    bell.wake()
+    bell.wait(LONG)
+    assert forked == [True]
+    while not bell.wait(LONG):
+        pass
+
+
+def test_it_rings_for_commits_after_a_fork_though_the_log_was_removed_meanwhile(bell: FileBell) -> None:
+    assert fork()
+    while bell.wait(LONG):  # a ring too many, until it notes that the fork has woken it
+        pass
+    threading.Timer(0.05, commit, (bell,)).start()
+    assert rings_soon(bell)
+
+
+def test_a_fork_finds_no_connection_of_it_open(bell: FileBell) -> None:
+    assert bell._connection is not None
+    assert fork(lambda: bell._connection is None)
+
+
+def test_a_closed_bell_is_told_of_no_fork_and_wakes_nobody(tmp_path: Path) -> None:
+    with closing(SqliteStore(str(tmp_path / "jobs.db"))) as store:
+        bell = store.bell()
+        bell.close()
+        bell.close()
+        assert bell not in forks._members
+        bell.wake()
+        bell.before_fork()
+        bell.after_fork()
+        with pytest.raises(Unavailable, match="closed"):
+            bell.wait(0.0)
+
+
+def open_descriptors() -> set[str]:
+    """Name the open descriptors of this process, and the one that lists them."""
+    return {path.name for path in Path("/dev/fd").iterdir()}
+
+
+def test_a_bell_that_cannot_be_opened_leaves_nothing_behind(tmp_path: Path) -> None:
+    opened = open_descriptors()
+    before = set(forks._members)
+    with pytest.raises(Unavailable):
+        FileBell(tmp_path / "no folder" / "jobs.db")
+    assert set(forks._members) == before
+    assert open_descriptors() <= opened
+
+
+def test_a_forked_child_has_no_bell_of_its_parents(bell: FileBell) -> None:
+    assert fork(lambda: bell._closed and bell not in forks._members)
+    assert not bell._closed
+
+
+def test_wakes_that_nobody_hears_hold_nobody_up(bell: FileBell) -> None:
+    for _ in range(70_000):  # more than a pipe holds
+        bell.wake()
+    assert not bell.wait(LONG)

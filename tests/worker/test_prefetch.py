@@ -233,7 +233,8 @@ def test_a_slot_that_cannot_be_spared_stays_occupied(bench: Bench) -> None:
 def test_no_more_begin_than_there_are_slots_whoever_ends_when() -> None:
     """On real threads, which end in any order and at the same time."""
     slots, jobs = 4, 2000
-    prefetch = Prefetch(ThreadExecutor(slots), refusal=lambda: None, began=lambda _: None)
+    crashes: list[BaseException] = []
+    prefetch = Prefetch(ThreadExecutor(slots, crashes.append), refusal=lambda: None, began=lambda _: None)
     lock, at_once, most = threading.Lock(), 0, 0
     over: list[Run] = []
     app = App("memory://")
@@ -256,6 +257,7 @@ def test_no_more_begin_than_there_are_slots_whoever_ends_when() -> None:
     prefetch.close()
     assert most <= slots
     assert set(over) == set(runs)
+    assert crashes == []
 
 
 # -- how they are given back

@@ -113,7 +113,7 @@ class Emitter:
         for subscriber in self._subscribers:
             try:
                 subscriber(event)
-            except Exception:
+            except BaseException:  # its thread is ours, and must not end with a subscriber that calls sys.exit
                 log.exception("a subscriber failed on %s", event.kind)
         if self._parent is not None:
             self._parent._tell(event)  # noqa: SLF001 -- a parent is another emitter

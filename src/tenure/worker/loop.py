@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from tenure.protocol.ending import failure_of
+from tenure.protocol.events import log
+from tenure.worker.part import Crashed, Part
 from tenure.worker.run import Finished, Run
 
 if sys.version_info >= (3, 12):
@@ -20,26 +22,31 @@ else:
 
 
 class LoopExecutor:
-    """Run async handlers, up to `slots` at a time; stopping one cancels it."""
+    """Run async handlers, up to `slots` at a time; stopping one cancels it.
+
+    What a handler leaves in the loop may try to end it, by `sys.exit` in a task of its own or by `loop.stop()`: the
+    loop goes on, with the other handlers. `crashed` hears of any other end that nobody asked for.
+    """
 
     kind = "async"
 
-    def __init__(self, slots: int) -> None:
+    def __init__(self, slots: int, crashed: Crashed) -> None:
         self.slots = slots
         self._fresh: deque[Run] = deque()
         self._begins = False  # whether the loop has been told by itself to begin what is fresh
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._main, name="tenure-loop", daemon=True)
+        self._closing = False
+        self._part = Part("loop", self._main, crashed)
 
     def open(self, finished: Finished) -> None:
         """Start the loop."""
         self._finished = finished
-        self._thread.start()
+        self._part.start()
 
     def start(self, runs: Sequence[Run]) -> None:
         """Hand a batch to the loop in one hop; all that the ends of runs make room for begin in its next turn."""
         self._fresh.extend(runs)
-        if threading.get_ident() != self._thread.ident:
+        if not self._part.is_current:
             self._call(self._begin)
         elif not self._begins:
             self._begins = True
@@ -55,8 +62,8 @@ class LoopExecutor:
 
     def close(self) -> None:
         """Stop the loop; a handler may be blocking it, so nobody waits for it for long."""
-        self._call(self._loop.stop)
-        self._thread.join(timeout=1.0)
+        self._call(self._finish)
+        self._part.join(timeout=1.0)
 
     def _call(self, function: Callable[..., object], *args: Any) -> None:
         if not self._loop.is_closed():
@@ -66,15 +73,34 @@ class LoopExecutor:
         loop = self._loop
         asyncio.set_event_loop(loop)
         try:
-            loop.run_forever()
-            rest = asyncio.all_tasks(loop)
-            for task in rest:
-                task.cancel()
+            while not self._closing:
+                self._go_on()
+            self._wind_up()
+        finally:
+            loop.close()
+
+    def _finish(self) -> None:
+        self._closing = True  # only here, so that no stop is left in the loop for what winds it up
+        self._loop.stop()
+
+    def _go_on(self) -> None:
+        try:
+            self._loop.run_forever()
+        except (SystemExit, KeyboardInterrupt) as error:  # what asyncio lets through; all else is a fault of the loop
+            told = failure_of(error)
+            log.error("what a handler left in the event loop raised %s at %s: the loop goes on", told.type, told.where)
+
+    def _wind_up(self) -> None:
+        loop, rest = self._loop, asyncio.all_tasks(self._loop)
+        for task in rest:
+            task.cancel()
+        try:
             if rest:
                 loop.run_until_complete(asyncio.wait(rest, timeout=1.0))
             loop.run_until_complete(loop.shutdown_asyncgens())
-        finally:
-            loop.close()
+        except BaseException as error:  # every run has ended, so nothing hangs on what is left
+            told = failure_of(error)
+            log.error("what handlers left in the event loop ended it with %s at %s", told.type, told.where)
 
     def _begin(self) -> None:
         self._begins = False

@@ -5,9 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from tenure.protocol.ending import name_of
 from tenure.protocol.events import log
 
 Crashed = Callable[[BaseException], None]
+
+
+class Gone(BaseException):
+    """Raised inside a part whose process is gone, which only a simulation can play: there is nobody left to tell."""
 
 
 class Part:
@@ -28,9 +33,24 @@ class Part:
         if self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join(timeout)
 
+    @property
+    def is_current(self) -> bool:
+        """Whether it is this thread that asks."""
+        return threading.get_ident() == self._thread.ident
+
     def _guarded(self) -> None:
         try:
             self._main()
-        except Exception as error:
-            log.critical("the worker's %s failed and the worker stops", self._name, exc_info=True)
-            self._crashed(error)
+        except Gone:
+            raise
+        except BaseException as error:
+            try:
+                log.critical("the worker's %s failed and the worker stops", self._name, exc_info=True)
+            finally:
+                self._crashed(error if issubclass(type(error), Exception) else self._exited(error))
+
+    def _exited(self, error: BaseException) -> Exception:
+        """Make an error of what would end a program in silence, such as SystemExit(0), if it were raised again."""
+        failed = RuntimeError(f"the worker's {self._name} was ended by {name_of(type(error))}")
+        failed.__cause__ = error
+        return failed

@@ -13,10 +13,11 @@ from msgspec.structs import replace
 
 from tenure.errors import BadArguments, BadResult, LeaseLost
 from tenure.hold import Lease
-from tenure.protocol.ending import completed, ended_by, unfit
+from tenure.protocol.ending import completed, ended_by, name_of, pause_after, unfit
 from tenure.protocol.job import Claimed, Ending, Failure
 from tenure.protocol.lease import Token
 from tenure.protocol.lifecycle import Verb
+from tenure.protocol.retry import Backoff
 from tenure.worker.context import Job
 from tenure.worker.fencing import announced, announced_async
 
@@ -124,14 +125,23 @@ class Run:
             return completed(self.lease.token, self.task.codec.encode_result(value))
         except BadResult as error:
             return unfit(error, self.lease.token)
-        except Exception as error:
+        except BaseException as error:
             return self.raised(error)
 
     def raised(self, error: BaseException) -> Ending | None:
         """Describe the end of a handler that raised; one that obeyed a request to stop ends as the request says."""
-        if isinstance(error, LeaseLost) and (self.stop is not None or self.lease.lost):
+        try:
+            return self._described(error)
+        except BaseException as broken:  # without an end, the slot and the lease were held for ever
+            told = f"the error cannot be described ({name_of(type(broken))})"
+            failure, pause = Failure(name_of(type(error)), "", told), pause_after(1, Backoff(), 0.0)
+            return Ending(self.lease.token, Verb.FAIL, delay=pause, failure=failure, confirms=self.job.completes)
+
+    def _described(self, error: BaseException) -> Ending | None:
+        # By its type: an error can have a `__class__` of its own, which `isinstance` would look at.
+        if issubclass(type(error), LeaseLost) and (self.stop is not None or self.lease.lost):
             return self.obeyed()
-        if isinstance(error, _Unfit):
+        if type(error) is _Unfit:
             return unfit(error.error, self.lease.token)
         ending = ended_by(error, self.lease.token, **self._failing())
         return replace(ending, confirms=True) if self.job.completes else ending
@@ -146,7 +156,7 @@ class Run:
             return Ending(token, Verb.RELEASE, reason=stop.reason)
         failure = Failure("TimeLimit", "", stop.reason)
         failing = self._failing()
-        delay = self.task.backoff.delay(failing["failures"] + 1, failing["chance"])
+        delay = pause_after(failing["failures"] + 1, failing["backoff"], failing["chance"])
         return Ending(token, stop.verb, delay=delay, reason=stop.reason, failure=failure)
 
     def _failing(self) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Sequence
 
 from tenure.protocol.job import Ending
+from tenure.worker.part import Crashed, Part
 from tenure.worker.run import Finished, Run
 
 _GONE = object()  # the handle of a run that no longer occupies a slot
@@ -18,12 +19,16 @@ _SPARE = 4  # how many threads per slot may be left behind before the executor s
 
 
 class ThreadExecutor:
-    """Run plain handlers, up to `slots` at a time; stopping one tells it."""
+    """Run plain handlers, up to `slots` at a time; stopping one tells it.
+
+    `crashed` hears of what fails in their threads besides the handlers, as two runs may have lost their ends by it.
+    """
 
     kind = "thread"
 
-    def __init__(self, slots: int) -> None:
+    def __init__(self, slots: int, crashed: Crashed) -> None:
         self.slots = slots
+        self._crashed = crashed
         self._queue: queue.SimpleQueue[Run | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._threads = 0
@@ -41,7 +46,7 @@ class ThreadExecutor:
             missing = min(self._occupied, self.slots) - self._threads
             self._threads += max(0, missing)
         for _ in range(missing):
-            threading.Thread(target=self._main, name="tenure-handler", daemon=True).start()
+            Part("handler", self._main, self._crashed).start()
         for run in runs:
             self._queue.put(run)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import queue
 import signal
@@ -9,6 +10,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from types import FrameType
 from typing import Any
@@ -63,9 +65,11 @@ class Worker:
         self._limit = self.settings.request_limit((task.name, task.defaults.lease) for task in app.tasks.values())
         self._runs = Runs()
         self._done = threading.Event()
+        self._stopping = threading.RLock()  # a crash stops an embedded worker, which may be stopped just then
+        self._until = math.inf  # when the grace is over, the shortest that anybody gave
         self._stops = 0  # how often it was asked to stop
         self._asked: queue.SimpleQueue[None] = queue.SimpleQueue()
-        self._started = False
+        self._started = self._runs_here = False
         self._crash: BaseException | None = None
 
     # -- life
@@ -80,10 +84,11 @@ class Worker:
         self._make_keeping()
         self._make_feeding()
         self.emitter.emit(Kind.WORKER_STARTED, detail=f"queues {', '.join(self.queues)} on {self.app.store.name}")
-        for lane in self._lanes:
-            lane.prefetch.open(self._feeder.finished)
-        for part in (self._keeper, self._warden, self._ringer, self._upkeep, self._feeder):
-            part.start()
+        with self._stopping:  # what fails at once stops nothing that has not begun
+            for lane in self._lanes:
+                lane.prefetch.open(self._feeder.finished)
+            for part in (self._keeper, self._warden, self._ringer, self._upkeep, self._feeder):
+                part.start()
 
     def _make_keeping(self) -> None:
         store = self.app.store
@@ -155,6 +160,7 @@ class Worker:
         Raises the error of a part of the machinery that failed, after stopping.
         """
         with _Signals(self.request_stop):
+            self._runs_here = True
             self.start()
             self._asked.get()
             self.stop()
@@ -172,11 +178,17 @@ class Worker:
         if self._done.is_set() or not self._started:
             return
         grace = self.settings.grace if grace is None else grace
+        self._until = min(self._until, self._clock() + grace)
+        with self._stopping:
+            if not self._done.is_set():
+                self._stop(grace)
+
+    def _stop(self, grace: float) -> None:
         self._stops = max(1, self._stops)
         self._feeder.stop_claiming()  # before anybody hears of it
         self.emitter.emit(Kind.WORKER_STOPPING, detail=stopping(len(self._runs), grace))
         self._ringer.stop()
-        self._wait_for_runs(grace, lambda: self._stops > 1)
+        self._wait_for_runs(grace, lambda: self._stops > 1 or self._clock() >= self._until)
         if self._stops > 1:
             self.emitter.emit(Kind.WORKER_STOPPING, detail="asked again, so the grace is over")
         for run in self._runs.all():
@@ -197,8 +209,13 @@ class Worker:
         self.emitter.emit(Kind.WORKER_STOPPED)
 
     def _crashed(self, error: BaseException) -> None:
+        """Stop, as half a worker keeps no promise: in `run`, or in a thread of its own where nobody waits there."""
         self._crash = self._crash or error
+        self._feeder.stop_claiming()
         self.request_stop()
+        if not self._runs_here:
+            with suppress(RuntimeError):  # no thread is to be had: nothing is claimed, at least
+                threading.Thread(target=self.stop, name="tenure-stop", daemon=True).start()
 
     def healthy(self) -> bool:
         """Whether the claim loop has gone round within the last 30 s and leases can be renewed (B04)."""
@@ -223,8 +240,12 @@ class Worker:
     def _make_lanes(self) -> list[Lane]:
         say = self.settings
         kinds: tuple[tuple[Callable[[], Executor], int, Callable[[Task[Any, Any, Any]], bool]], ...] = (
-            (lambda: LoopExecutor(say.slots), TIMES, lambda task: task.is_async),
-            (lambda: ThreadExecutor(say.threads), TIMES, lambda task: not task.is_async and task.isolation is None),
+            (lambda: LoopExecutor(say.slots, self._crashed), TIMES, lambda task: task.is_async),
+            (
+                lambda: ThreadExecutor(say.threads, self._crashed),
+                TIMES,
+                lambda task: not task.is_async and task.isolation is None,
+            ),
             # Work that is worth a process is not short, and starting one is not either.
             (lambda: ProcessExecutor(say.processes, self.app), 0, lambda task: task.isolation == "process"),
         )

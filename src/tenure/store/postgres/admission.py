@@ -31,15 +31,17 @@ class Greeting:
 def greet(verbs: Verbs, target: Target, *, backend: int, version: int) -> Op[Greeting]:
     """Admit a new connection, whose handshake announced `backend` and `version`.
 
-    Raises BadSettings where an acknowledged generation could be lost (R42) or tables are missing, and NotPrimary (R11).
+    Raises BadSettings where an acknowledged generation could be lost (R42), a text could not be stored or tables are
+    missing, and NotPrimary (R11).
     If the identity of the database has changed, the floor is raised before anything can be claimed (R44).
     """
     check_version(target, version)
-    ((standby, commit, fsync, unlogged, applied, identity, pooled, _),) = yield from _one(
+    ((standby, commit, fsync, unlogged, applied, identity, pooled, encoding, _),) = yield from _one(
         Call("greet", {"pid": backend})
     )
     if standby:
         raise NotPrimary(f"{target.label} is a standby, where no lease can be decided: connect to the primary (R11)")
+    _check_encoding(target, encoding)
     check_commit(target.label, commit)
     _check_durable(target, fsync, unlogged)
     missing = pending("tenure.store.postgres", applied)
@@ -62,6 +64,14 @@ def check_commit(where: str, commit: str) -> None:
             f"{where} has synchronous_commit = {commit}: a crash or a failover could lose a claim that was already"
             " acknowledged, and issue its generation again. Set it to on, for this role: ALTER ROLE … SET"
             " synchronous_commit = on"
+        )
+
+
+def _check_encoding(target: Target, encoding: str) -> None:
+    if encoding != "UTF8":
+        raise BadSettings(
+            f"{target.label} has the encoding {encoding}, in which not every text can be stored: one such text would"
+            " hold up everything that is stored with it. Create a database with ENCODING 'UTF8' (TEMPLATE template0)"
         )
 
 

@@ -15,11 +15,13 @@ SELECT pg_is_in_recovery(), current_setting('synchronous_commit'), current_setti
     ARRAY(SELECT number FROM tenure_migrations),
     CASE WHEN NOT pg_is_in_recovery() THEN tenure_identity() END,
     pg_backend_pid() <> :pid::integer,
+    current_setting('server_encoding'),
     CASE WHEN pg_backend_pid() = :pid::integer THEN (
         SELECT count(set_config(name, value, FALSE)) FROM (VALUES
             ('statement_timeout', :timeout_ms::text),
             ('idle_in_transaction_session_timeout', :timeout_ms::text),
             ('default_transaction_isolation', 'read committed'),
+            ('array_nulls', 'on'),
             ('plan_cache_mode', 'force_generic_plan'),
             ('enable_seqscan', 'off'),
             ('enable_bitmapscan', 'off'),
@@ -33,6 +35,7 @@ SELECT pg_is_in_recovery(), current_setting('synchronous_commit'), current_setti
 -- name: expect
 -- At the head of a transaction through a pooler: the same for this transaction only, and the right server (R43, R44).
 SELECT tenure_expect(:identity::text), set_config('statement_timeout', :timeout_ms::text, TRUE),
+    set_config('array_nulls', 'on', TRUE),
     set_config('enable_seqscan', 'off', TRUE), set_config('enable_bitmapscan', 'off', TRUE),
     set_config('enable_hashjoin', 'off', TRUE),
     set_config('enable_mergejoin', 'off', TRUE), set_config('enable_material', 'off', TRUE), set_config('jit', 'off', TRUE)

@@ -14,10 +14,12 @@ import select
 import sqlite3
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
+from tenure.errors import Unavailable
 from tenure.store.sqlite.connect import open_connection, translate
-from tenure.store.sqlite.forks import watch
+from tenure.store.sqlite.forks import brief, forget, watch
 
 _ALERT = 0.05  # seconds after a write to the log in which most commits become visible
 _SYNCED = 5.0  # seconds in which they do on a disk that is slow, or busy
@@ -28,22 +30,40 @@ _IN_MODIFY, _IN_NONBLOCK_CLOEXEC = 0x2, 0o2004000  # inotify(7)
 
 
 class FileBell:
-    """Rings when another connection has committed to the file (`PRAGMA data_version`)."""
+    """Rings when another connection has committed to the file (`PRAGMA data_version`).
+
+    One thread waits, and closes the bell: others may only wake it. Its descriptors stay open until then, also over a
+    fork, since a number that is closed under a thread that polls it may soon be somebody else's.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._pid = os.getpid()
         self._lock = threading.Lock()
+        self._closed = False
         self._connection: sqlite3.Connection | None = None
-        self._log: int | None = None
+        self._log = _inotify()
+        self._stirs = False  # whether the kernel tells of writes to the log
         self._woken, self._waker = os.pipe()
+        os.set_blocking(self._waker, False)
         self._poll = select.poll()
-        self._poll.register(self._woken, select.POLLIN)
+        for descriptor in self._descriptors():
+            self._poll.register(descriptor, select.POLLIN)
         self._stirred_at = -math.inf
-        self._seen = self._version()
         watch(self)
+        try:
+            self._seen = self._version()
+        except BaseException:
+            self.close()
+            raise
+
+    def _descriptors(self) -> list[int]:
+        return [self._woken] if self._log is None else [self._woken, self._log]
 
     def _version(self) -> int:
         with self._lock:
+            if self._closed:
+                raise Unavailable("this bell is closed: open another one")
             connection = self._open() if self._connection is None else self._connection
             try:
                 (version,) = connection.execute("PRAGMA data_version").fetchone()
@@ -53,19 +73,14 @@ class FileBell:
 
     def _open(self) -> sqlite3.Connection:
         self._connection = open_connection(self._path)
-        self._log = _watch(self._path.with_name(self._path.name + "-wal"))
-        if self._log is not None:
-            self._poll.register(self._log, select.POLLIN)
+        # Each time: the log is another file if nobody had it open meanwhile.
+        self._stirs = self._log is not None and _watch(self._log, self._path.with_name(self._path.name + "-wal"))
         return self._connection
 
     def _hang_up(self) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
-        if self._log is not None:
-            self._poll.unregister(self._log)
-            os.close(self._log)
-            self._log = None
 
     def before_fork(self) -> None:
         """Close the connection; the next look opens another, whose count differs: a ring too many."""
@@ -73,9 +88,14 @@ class FileBell:
         self._hang_up()
 
     def after_fork(self) -> None:
-        """Let the connection be opened again, at once."""
-        self._lock.release()
-        self.wake()
+        """Let the connection be opened again, at once; in a child, where no thread waits, close the bell."""
+        try:
+            if self._pid == os.getpid():
+                self.wake()
+            else:
+                self._shut()
+        finally:
+            self._lock.release()
 
     def wait(self, seconds: float) -> bool:
         """Wait until somebody has committed, or `seconds` have passed."""
@@ -96,7 +116,7 @@ class FileBell:
         since = now - self._stirred_at
         if since < _ALERT:
             return _WHILE_ALERT
-        if self._log is None:
+        if not self._stirs:
             return _WITHOUT_INOTIFY
         return since * _PATIENT if since < _SYNCED else math.inf
 
@@ -111,25 +131,34 @@ class FileBell:
         return self._woken in stirred
 
     def wake(self) -> None:
-        """Make a waiting thread return at once."""
-        os.write(self._waker, b"!")
+        """Make a waiting thread return at once; nothing, once the bell is closed."""
+        with brief, suppress(BlockingIOError):  # a full pipe wakes as well
+            if not self._closed:
+                os.write(self._waker, b"!")
 
     def close(self) -> None:
         """Stop listening."""
         with self._lock:
-            self._hang_up()
-        os.close(self._woken)
-        os.close(self._waker)
+            self._shut()
+
+    def _shut(self) -> None:
+        self._hang_up()
+        forget(self)
+        with brief:
+            if self._closed:
+                return
+            self._closed = True
+            for descriptor in (*self._descriptors(), self._waker):
+                os.close(descriptor)
 
 
-def _watch(log: Path) -> int | None:
-    """Return a descriptor that becomes readable when `log` is written to; None where the system has no inotify."""
+def _inotify() -> int | None:
+    """Return a descriptor for `_watch`; None where the system has no inotify, or none to spare."""
     libc = ctypes.CDLL(None, use_errno=True)
-    if not hasattr(libc, "inotify_init1"):
-        return None
-    descriptor: int = libc.inotify_init1(_IN_NONBLOCK_CLOEXEC)
-    if descriptor >= 0 and libc.inotify_add_watch(descriptor, os.fsencode(log), _IN_MODIFY) >= 0:
-        return descriptor
-    if descriptor >= 0:
-        os.close(descriptor)
-    return None
+    descriptor = libc.inotify_init1(_IN_NONBLOCK_CLOEXEC) if hasattr(libc, "inotify_init1") else -1
+    return None if descriptor < 0 else int(descriptor)
+
+
+def _watch(descriptor: int, log: Path) -> bool:
+    """Have `descriptor` become readable when `log` is written to; False where that cannot be had."""
+    return bool(ctypes.CDLL(None, use_errno=True).inotify_add_watch(descriptor, os.fsencode(log), _IN_MODIFY) >= 0)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import ExitStack
 from typing import Protocol
 from weakref import WeakSet
 
@@ -35,11 +36,19 @@ brief = threading.RLock()
 
 A thread that has it may take it again: the handler of a signal comes at any moment, and may use the store.
 """
+_one = threading.RLock()  # one fork at a time, so that what it has closed is its own
 
 
 def watch(member: Forkable) -> None:
-    """Have `member` told of forks for as long as it lives."""
-    _members.add(member)
+    """Have `member` told of forks, for as long as it lives or until it is forgotten."""
+    with brief:
+        _members.add(member)
+
+
+def forget(member: Forkable) -> None:
+    """Tell `member` of no further fork; one that is under way is told to its end."""
+    with brief:
+        _members.discard(member)
 
 
 def under_way() -> bool:
@@ -49,17 +58,26 @@ def under_way() -> bool:
 
 def _before() -> None:
     _forking.add(threading.get_ident())
-    for member in list(_members):
-        member.before_fork()
-        _closed.append(member)
+    _one.acquire()
     brief.acquire()
+    while fresh := [member for member in _members if member not in _closed]:
+        brief.release()  # transactions under way need it to end
+        try:
+            with ExitStack() as stack:
+                for member in fresh:
+                    _closed.append(member)
+                    stack.callback(member.before_fork)
+        finally:
+            brief.acquire()
 
 
 def _after() -> None:
     brief.release()
     _forking.discard(threading.get_ident())
-    while _closed:
-        _closed.pop().after_fork()
+    with ExitStack() as stack:
+        stack.callback(_one.release)
+        while _closed:
+            stack.callback(_closed.pop().after_fork)
 
 
 def _after_in_child() -> None:

@@ -22,6 +22,8 @@ try:
 except ImportError as missing:
     raise ImportError("the simulation needs greenlet: pip install 'tenure[simulation]'") from missing
 
+from tenure.worker.part import Gone
+
 _MOST_STEPS: Final = 200_000
 _SOONEST: Final = 1e-6  # seconds that every wait lasts at least: a clock that stood still would wait for ever
 Waiters = list["Task"] | deque["Task"]
@@ -29,7 +31,7 @@ TIMEOUT: Final = object()
 """What a wait returns that nobody ended."""
 
 
-class Over(BaseException):
+class Over(Gone):
     """Raised inside a task whose process is gone; no code of the worker catches it for long."""
 
 
@@ -359,7 +361,7 @@ class Stage:
 class _Threading:
     """Stands for the module `threading`."""
 
-    Lock = staticmethod(threading.Lock)
+    Lock, RLock = staticmethod(threading.Lock), staticmethod(threading.RLock)
     TIMEOUT_MAX = threading.TIMEOUT_MAX
 
     def __init__(self, stage: Stage) -> None:
