@@ -181,6 +181,18 @@ def test_clients_of_two_encodings_meet_at_one_mark(client: Any, latin: Any) -> N
     assert [reset.reason for reset in utf.resets(scope)] == ["périmé"]
 
 
+def test_a_client_of_ones_own_need_only_execute_commands(client: Any) -> None:
+    class Own:
+        def execute_command(self, *words: Any, **options: Any) -> Any:
+            return client.execute_command(*words, **options)
+
+    fence = RedisFence(Own(), tagged=False)
+    fence.apply(Token("job-1", 8), [("SET", "été", "new")], scope="prix/été")
+    assert client.get("été") == b"new"
+    with pytest.raises(StaleToken):
+        RedisFence(client, tagged=False).apply(Token("job-1", 7), [("SET", "été", "old")], scope="prix/été")
+
+
 def test_what_a_client_wrote_in_its_own_encoding_is_put_back(client: Any, latin: Any) -> None:
     fence = RedisFence(latin, tagged=False)
     latin.set("été", "before")

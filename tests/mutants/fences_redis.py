@@ -252,7 +252,7 @@ FENCES_REDIS = (
         "other keys put back",
         "what is put back is what the client wrote",
         "connect",
-        "encoder.encode(word) if isinstance(word, str) else word",
+        "encode(word) if isinstance(word, str) else word",
         "word.encode() if isinstance(word, bool) else word",
         *_CLIENTS,
     ),

@@ -77,9 +77,12 @@ class Link:
         self.cluster = hasattr(client, "get_primaries")
 
     def as_sent(self, words: Sequence[Any]) -> list[Any]:
-        """Encode the texts among words as the client does, so that what is judged is what reaches the server."""
-        encoder = self._client.get_encoder()
-        return [encoder.encode(word) if isinstance(word, str) else word for word in words]
+        """Encode the texts among words as the client does, so that what is judged is what reaches the server.
+
+        A client of one's own, which only executes commands, gets them in UTF-8.
+        """
+        encode = self._client.get_encoder().encode if hasattr(self._client, "get_encoder") else str.encode
+        return [encode(word) if isinstance(word, str) else word for word in words]
 
     def primaries(self) -> list[Any]:
         """List the nodes of a cluster that hold slots."""
