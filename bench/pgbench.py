@@ -64,9 +64,9 @@ class PgBench(OwnOnPostgres):
         transactions = ceil(jobs / rows / self.connections)
         return jobs / (rows * _transactions_a_second(address, script, transactions, self.connections))
 
-    def work(self, address: str, handler: Handler) -> None:
-        """Work on nothing: it is never asked to."""
-        raise NotImplementedError
+    def work(self, address: str, handler: Handler) -> None:  # noqa: ARG002 -- what every entrant is given
+        """Refuse: it is a limit of enqueue alone, and `handlers` says so."""
+        raise Failed(f"{self.name} has no worker: it can be asked about enqueue only")
 
 
 class PgBenchCrowd(PgBench):

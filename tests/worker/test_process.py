@@ -79,11 +79,16 @@ def test_b20_for_processes_nothing_is_claimed_ahead(app: App, start: Start) -> N
     assert most == 1
 
 
-def test_a_process_that_died_while_idle_is_replaced(app: App, start: Start) -> None:
-    start()
+def kill_the_idle_one(app: App) -> None:
+    """Let a process run a job, and kill it then."""
     first = result(app, tasks.pid.enqueue().id)
     os.kill(first, signal.SIGKILL)
     wait_for(lambda: gone(first), PATIENCE, "the idle process to be gone")
+
+
+def test_a_process_that_died_while_idle_is_replaced(app: App, start: Start) -> None:
+    start()
+    kill_the_idle_one(app)
     record = over(app, tasks.pid.enqueue().id)
     assert (record.state, record.attempts) == (State.COMPLETED, 0)
 
@@ -92,10 +97,8 @@ def test_a_process_that_dies_as_it_gets_a_run_is_replaced_too(
     app: App, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start()
-    first = result(app, tasks.pid.enqueue().id)
+    kill_the_idle_one(app)
     monkeypatch.setattr(Spawned, "idle", lambda _: True)  # as it looks until the kernel has closed what it had open
-    os.kill(first, signal.SIGKILL)
-    wait_for(lambda: gone(first), PATIENCE, "the idle process to be gone")
     record = over(app, tasks.pid.enqueue().id)
     assert (record.state, record.attempts) == (State.COMPLETED, 0)
 
