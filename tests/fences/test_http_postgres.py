@@ -21,6 +21,7 @@ from tenure.fences.http.middleware import AsyncCheckThenActMiddleware
 from tenure.fences.http.problems import KeyReused, RequestInProgress
 from tests.fences import sql_servers
 from tests.fences.http import SCOPE, facts
+from tests.support.postgres import wait_for_a_lock
 
 
 @pytest.fixture(scope="module")
@@ -62,19 +63,11 @@ class Bank:
             assert inside.wait(20)
             other = pool.submit(self.ask, second, threading.Event(), done)
             if first_ends:
-                self.await_lock()
+                wait_for_a_lock(self.url)
                 go_on.set()
             refusal = other.exception(20)
             go_on.set()
             return first.result(20), refusal or other.result()
-
-    def await_lock(self) -> None:
-        query = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
-        with psycopg.connect(self.url, autocommit=True) as connection:
-            for _ in range(2000):
-                if connection.execute(query).fetchone():
-                    return
-        raise AssertionError("nobody waited")
 
     def charges(self) -> list[str]:
         with self.begin() as connection:

@@ -109,4 +109,20 @@ POSTGRES = (
         "WHERE id = :job::text\n    FOR SHARE",
         *suite("postgres", "leases"),
     ),
+    Mutant(
+        "postgres: second migrator stumbles",
+        "migrators that meet apply each migration once, and none fails",
+        "store/postgres/schema.py",
+        "        if not _has_record(connection):\n            raise\n",
+        "        raise\n",
+        ("tests/postgres/test_migrations.py",),
+    ),
+    Mutant(
+        "postgres: migration waits in front of others",
+        "a migration gives up rather than hold anybody up (B28)",
+        "store/postgres/schema.py",
+        "        connection.execute(_HASTY)\n",
+        "",
+        ("tests/postgres/test_migrations.py",),
+    ),
 )

@@ -25,6 +25,7 @@ from tenure.store.statements import Batch, Call
 from tenure.testing.proxy import Proxy
 from tenure.testing.servers import Postgres
 from tests.postgres.conftest import ADA, TIMEOUT, claim, enqueue, wanted
+from tests.support.postgres import wait_for_a_lock
 from tests.support.processes import wait_for
 
 Open = Callable[[str], PostgresStore]
@@ -229,13 +230,11 @@ def test_an_end_of_the_server_in_the_middle_is_unknown(
         except OutcomeUnknown as error:
             raised.append(error)
 
-    waiting = "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
     with psycopg.connect(url) as blocker:
         blocker.execute("SELECT FROM tenure_jobs FOR UPDATE")
         thread = Thread(target=settle)
         thread.start()
-        pid = wait_for(lambda: sql.execute(waiting).fetchone(), BUSY, "the settle to wait for the lock")
-        sql.execute("SELECT pg_terminate_backend(%s)", pid)
+        sql.execute("SELECT pg_terminate_backend(%s)", [wait_for_a_lock(url)])
         thread.join(BUSY)
     assert [type(error) for error in raised] == [OutcomeUnknown]
 

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import psycopg
 import pytest
+from psycopg import errors
 
 from tenure.errors import Unavailable
 from tenure.protocol.lease import Token
 from tenure.protocol.lifecycle import check_constraint
 from tenure.store.driver import SyncDriver
-from tenure.store.migrate import load_migrations
-from tenure.store.postgres import PostgresStore
+from tenure.store.migrate import Migration, load_migrations
+from tenure.store.postgres import PostgresStore, schema
+from tenure.store.postgres.connect import Connection
 from tests.postgres.conftest import ADA, TIMEOUT, claim, enqueue
+from tests.support.postgres import wait_for_a_lock
 
 Open = Callable[[str], PostgresStore]
 
@@ -42,12 +46,65 @@ def test_migrators_that_meet_apply_each_migration_once(fresh: Callable[[], str],
     stores[0].check()
 
 
-def test_a_migration_gives_up_when_a_lock_is_held(fresh: Callable[[], str], open_store: Open) -> None:
+@pytest.mark.parametrize("lost", [errors.DuplicateTable, errors.DuplicateObject, errors.UniqueViolation])
+def test_a_migrator_that_comes_second_goes_on_whatever_it_stumbled_over(
+    fresh: Callable[[], str], open_store: Open, monkeypatch: pytest.MonkeyPatch, lost: type[psycopg.Error]
+) -> None:
+    """The other one creates the table between the look and the attempt."""
+    url, execute = fresh(), Connection.execute
+    first, second = open_store(url), open_store(url)
+
+    def overtaken(connection: Connection, query: Any, *rest: Any) -> Any:
+        if str(query).startswith("CREATE TABLE tenure_migrations"):
+            monkeypatch.undo()
+            assert first.migrate() == ["0001_jobs"]
+            raise lost("already exists")
+        return execute(connection, query, *rest)
+
+    monkeypatch.setattr(Connection, "execute", overtaken)
+    assert second.migrate() == []
+    second.check()
+
+
+def test_a_name_that_somebody_else_uses_stops_the_migration(fresh: Callable[[], str], open_store: Open) -> None:
+    url = fresh()
+    with psycopg.connect(url) as other:
+        other.execute("CREATE DOMAIN tenure_migrations AS integer")
+    with pytest.raises(Unavailable, match='type "tenure_migrations" already exists; nothing was done'):
+        open_store(url).migrate()
+
+
+def test_a_migration_gives_up_when_a_table_is_in_use(
+    fresh: Callable[[], str], open_store: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
     url = fresh()
     store = open_store(url)
     store.migrate()
+    later = Migration(2, "0002_more", "ALTER TABLE tenure_jobs ADD COLUMN more integer")
+    monkeypatch.setattr(schema, "load_migrations", lambda _: [later])
     with psycopg.connect(url) as other:
-        other.execute("DELETE FROM tenure_migrations")
+        other.execute("SELECT FROM tenure_jobs")
+        with pytest.raises(Unavailable, match="holds a lock; nothing was done"):
+            store.migrate()
+    assert store.migrate() == ["0002_more"]
+
+
+def test_a_migrator_waits_longer_for_another_one(
+    fresh: Callable[[], str], open_store: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = fresh()
+    store = open_store(url)
+    store.migrate()
+    in_use = "DELETE FROM tenure_migrations WHERE number > 1"
+    monkeypatch.setattr(schema, "_HASTY", "SET LOCAL lock_timeout = '1ms'")
+    with ThreadPoolExecutor(1) as pool, psycopg.connect(url) as other:
+        other.execute(in_use)
+        waiting = pool.submit(store.migrate)
+        wait_for_a_lock(url)
+        other.commit()
+        assert waiting.result() == []
+        other.execute(in_use)
+        monkeypatch.setattr(schema, "_PATIENT", "SET LOCAL lock_timeout = '1ms'")
         with pytest.raises(Unavailable, match="holds a lock; nothing was done"):
             store.migrate()
 
