@@ -89,6 +89,17 @@ def test_a_migration_gives_up_when_a_table_is_in_use(
     assert store.migrate() == ["0002_more"]
 
 
+def test_a_migration_waits_a_second_for_what_others_use(
+    fresh: Callable[[], str], open_store: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = fresh()
+    telling = Migration(1, "0001_told", "CREATE TABLE told AS SELECT current_setting('lock_timeout') AS patience")
+    monkeypatch.setattr(schema, "load_migrations", lambda _: [telling])
+    assert open_store(url).migrate() == ["0001_told"]
+    with psycopg.connect(url) as other:
+        assert other.execute("SELECT patience FROM told").fetchall() == [("1s",)]
+
+
 def test_a_migrator_waits_longer_for_another_one(
     fresh: Callable[[], str], open_store: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
