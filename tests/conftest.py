@@ -3,10 +3,16 @@
 The time limit for each test, the random order and "a warning is an error" are settings in pyproject.toml.
 """
 
+import signal
 from collections.abc import Generator
 
 import pytest
 from hypothesis import settings
+
+# A shell without job control has what it starts in the background ignore these two, and so would every child of a test.
+for number in (signal.SIGINT, signal.SIGQUIT):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL)
 
 # The time limit is the test's, from pyproject.toml: one slow example on a busy machine is not a failure.
 settings.register_profile("tenure", deadline=None, print_blob=True)
