@@ -4,6 +4,49 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant, suite
 
+LANE = (
+    Mutant(
+        "lane: looks only behind the head",
+        "a look begins at the very beginning of each line",
+        "worker/lane.py",
+        "        if self.behind:\n            self._heads.clear()\n",
+        "",
+        ("tests/worker/test_lane.py",),
+    ),
+    Mutant(
+        "lane: keeps a head for good",
+        "after a claim that was not filled the next one begins at the very beginning",
+        "worker/lane.py",
+        "or bool(wanted.heads)\n            self._heads.clear()\n",
+        "or bool(wanted.heads)\n",
+        ("tests/worker/test_lane.py",),
+    ),
+    Mutant(
+        "lane: content with what stands behind the head",
+        "what stands before the head is asked for when nothing stands behind it",
+        "worker/lane.py",
+        "self.hungry or bool(wanted.heads)",
+        "self.hungry",
+        ("tests/worker/test_lane.py",),
+    ),
+    Mutant(
+        "postgres: head unheeded",
+        "under an old snapshot what was claimed does not stand in the way",
+        "store/postgres/statements.sql",
+        "            AND j.run_at >= best.head AND",
+        "            AND",
+        ("tests/postgres/test_plans.py",),
+    ),
+    Mutant(
+        "postgres: lanes found from the head",
+        "under an old snapshot what was claimed does not stand in the way",
+        "store/postgres/statements.sql",
+        "AND j.queue = wanted.queue\n        ORDER BY j.priority, j.run_at DESC",
+        "AND j.queue = wanted.queue\n        ORDER BY j.priority DESC, j.run_at",
+        ("tests/postgres/test_plans.py",),
+    ),
+)
+
 PREFETCH = (
     Mutant(
         "prefetch: no end to it",

@@ -239,9 +239,9 @@ WORKER = (
     Mutant(
         "simulation: nothing taken over",
         "a job whose worker is lost is taken over",
-        "worker/feeder.py",
-        "room, takeovers=lane.behind)",
-        "room, takeovers=False)",
+        "worker/lane.py",
+        "            takeovers=self.behind,\n",
+        "            takeovers=False,\n",
         TESTS,
     ),
 )

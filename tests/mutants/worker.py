@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.mutants.ends import ENDS
-from tests.mutants.feeding import PACE, PREFETCH, SOONEST
+from tests.mutants.feeding import LANE, PACE, PREFETCH, SOONEST
 from tests.mutants.mutant import Mutant, suite
 
 HOLDING = (
@@ -207,7 +207,7 @@ WORKER = (
         "feeder: forgets what it wanted in an outage",
         "a claim that failed is made again",
         "worker/feeder.py",
-        "            for lane, want in wanted:\n                lane.hungry, lane.behind = True, want.takeovers\n",
+        "            for lane, want in wanted:\n                lane.unanswered(want)\n",
         "",
         ("tests/worker/test_feeder_outage.py",),
     ),
@@ -332,6 +332,7 @@ WORKER = (
         ("tests/conformance/test_unknown_tasks.py",),
     ),
     *ENDS,
+    *LANE,
     *PREFETCH,
     *PACE,
     *SOONEST,

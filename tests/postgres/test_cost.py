@@ -17,7 +17,7 @@ from tenure.store.postgres import PostgresStore
 from tenure.store.postgres.sessions import Lender
 from tests.support.draining import JOBS, TurnedWorker, counted_instructions
 
-TURNS, STATEMENTS = 5, 8
+TURNS, STATEMENTS = 5, 9
 """Of a worker that drains a thousand jobs: each turn is one round trip, and settles and claims 256."""
 
 ENQUEUE, DRAIN = 500, 1600

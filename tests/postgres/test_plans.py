@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 
 import psycopg
 import pytest
+from msgspec.structs import replace
 
+from tenure.protocol.job import Head, NewJob, Wanted
 from tenure.store.contract import MAX_GENERATION
+from tenure.store.driver import SyncDriver
 from tenure.store.postgres import PostgresStore
 from tenure.store.postgres.connect import Connection
 from tenure.store.postgres.requests import lay_out
 from tenure.store.rows import ENQUEUE_COLUMNS
+from tenure.store.sql import _claim
 from tenure.store.statements import Call
+from tests.postgres.conftest import ADA, claim
 
 TOKEN = {"job": "job", "generation": 1, "owner": "o"}
 TOKENS = [(f"job {i}", 1) for i in range(100)]
@@ -24,7 +30,8 @@ HOT = {
     "claim": Call(
         "claim",
         {"owner": "o", "worker": "w", "queues": ("default", "mail"), "tasks": ("work",), "limit": 100}
-        | {"takeovers": True, "lease_ms": None, "max_generation": MAX_GENERATION},
+        | {"takeovers": True, "lease_ms": None, "max_generation": MAX_GENERATION}
+        | {"head_queue": ("default",), "head_priority": (0,), "head_run_at_ms": (1_000,)},
     ),
     "soonest": Call("soonest", {"queues": ("default", "mail")}),
     "foremost": Call("foremost", {"queues": ("default", "mail")}),
@@ -104,3 +111,45 @@ def test_the_checks_of_the_plans_bite(store: PostgresStore) -> None:
             connection.execute(f"SET {setting}")
         with pytest.raises(AssertionError, match="explain"):
             assert_only_index_scans(connection, HOT["explain"])
+
+
+def blocks_read(connection: Connection, call: Call) -> int:
+    """Carry out a statement, undo it, and tell how many blocks it read before it changed anything."""
+    sql, values = lay_out(call, {"shift_ms": 0, "table": None})
+    connection.begin()
+    with connection.transaction(force_rollback=True):
+        row = (
+            psycopg.RawCursor(connection)
+            .execute(f"EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) {sql}", values)
+            .fetchone()
+        )
+    assert row is not None
+    plan = row[0] if isinstance(row[0], list) else json.loads(row[0])
+    scans = [node for top in plan for node in nodes(top["Plan"]) if node.get("Index Name") == "tenure_jobs_due"]
+    return sum(int(str(node["Shared Hit Blocks"])) + int(str(node["Shared Read Blocks"])) for node in scans)
+
+
+def test_under_an_old_snapshot_what_was_claimed_does_not_stand_in_the_way(
+    store: PostgresStore, driver: SyncDriver, url: str
+) -> None:
+    """As long as any transaction could still see them, the entries of claimed jobs stay in the index."""
+    with psycopg.connect(url) as holder:
+        holder.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        holder.execute("SELECT FROM pg_class")
+        early = datetime.now(UTC) - timedelta(hours=1)
+        jobs = [NewJob(f"job {i:04}", "work", run_at=early + timedelta(milliseconds=i)) for i in range(3000)]
+        driver.do(store.verbs.enqueue, jobs)
+        *_, last = claim(store, driver, 2900)
+        wants = Wanted(("default",), ("work",), 1, takeovers=False)
+        with store._shared(60.0).connection() as connection:
+            wading, knowing, soonest = (
+                blocks_read(connection, call)
+                for call in (
+                    _claim(ADA, wants),
+                    _claim(ADA, replace(wants, heads=(Head("default", 0, last.run_at_ms),))),
+                    HOT["soonest"],
+                )
+            )
+    assert wading > 60
+    assert knowing < 20
+    assert soonest < 20

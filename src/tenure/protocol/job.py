@@ -51,23 +51,39 @@ class Claimer(Struct, frozen=True, gc=False):
     worker: str
 
 
+class Head(Struct, frozen=True, gc=False):
+    """Where the line of one queue and priority begins: at jobs that became due at `run_at_ms`.
+
+    In milliseconds since 1970 by the store's clock.
+    """
+
+    queue: str
+    priority: int
+    run_at_ms: int
+
+
 class Wanted(Struct, frozen=True, gc=False):
     """What a claim asks for: at most `limit` jobs of these tasks, from these queues.
 
     Higher priority comes first, then the order of `queues`, then `run_at`. With `takeovers` the claim also looks for
     running jobs whose lease has ended; without, it costs less.
+
+    Where the asker knows the head of a line, the claim may pass over what stands before it: a hint for stores in which
+    what was claimed lies in the way for long. A store that needs no hint need not heed it.
     """
 
     queues: tuple[str, ...]
     tasks: tuple[str, ...]
     limit: int
     takeovers: bool = True
+    heads: tuple[Head, ...] = ()
 
 
 class Claimed(Struct, frozen=True, gc=False):
     """One row that a claim returned: owned now under (id, generation), or discarded as poison (`state`).
 
-    `lost_generation` and `lost_worker` tell whose lease had ended, None when the job was simply due.
+    `lost_generation` and `lost_worker` tell whose lease had ended, None when the job was simply due. `run_at_ms` is
+    when that was, in milliseconds since 1970 by the store's clock.
     """
 
     id: str
@@ -85,6 +101,7 @@ class Claimed(Struct, frozen=True, gc=False):
     trace: str | None
     lost_generation: int | None = None
     lost_worker: str | None = None
+    run_at_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)

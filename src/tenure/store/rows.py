@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import msgspec
 
-from tenure.protocol.job import Claimed, Failure, Foremost, HistoryEntry, JobRecord, NewJob, QueueCounts, WorkerRecord
+from tenure.protocol.job import (
+    Claimed,
+    Failure,
+    Foremost,
+    Head,
+    HistoryEntry,
+    JobRecord,
+    NewJob,
+    QueueCounts,
+    WorkerRecord,
+)
 from tenure.protocol.lifecycle import State, Verb
 from tenure.store.statements import Row
 
@@ -23,9 +35,9 @@ ENQUEUE_COLUMNS = (
 )  # fmt: skip
 
 
-def to_ms(moment: datetime | None) -> int | None:
+def to_ms(moment: datetime) -> int:
     """Turn an aware datetime into milliseconds since 1970."""
-    return None if moment is None else (moment - _EPOCH) // _MILLISECOND
+    return (moment - _EPOCH) // _MILLISECOND
 
 
 def from_ms(ms: int) -> datetime:
@@ -73,7 +85,7 @@ def enqueue_row(job: NewJob) -> Row:
         job.task,
         job.queue,
         job.priority,
-        to_ms(job.run_at),
+        None if job.run_at is None else to_ms(job.run_at),
         duration_ms(job.delay),
         duration_ms(job.lease),
         job.max_attempts,
@@ -87,13 +99,22 @@ def enqueue_row(job: NewJob) -> Row:
     )
 
 
+def heads(known: Sequence[Head]) -> dict[str, tuple[Any, ...]]:
+    """Lay out the heads of lines as the columns that a claim takes."""
+    return {
+        "head_queue": tuple([head.queue for head in known]),
+        "head_priority": tuple([head.priority for head in known]),
+        "head_run_at_ms": tuple([head.run_at_ms for head in known]),
+    }
+
+
 def claimed(row: Row) -> Claimed:
     """Read one row of the part `claimed`."""
     (id_, generation, state, task, queue, priority, arguments, attempts, takeovers, max_attempts, lease_ms, timeout_ms,
-     trace, lost_generation, lost_worker, _run_at) = row  # fmt: skip
+     trace, lost_generation, lost_worker, run_at_ms) = row  # fmt: skip
     return Claimed(
         id_, generation, _states[state], task, queue, priority, arguments, attempts, takeovers, max_attempts,
-        lease_ms / 1000, _seconds(timeout_ms), trace, lost_generation, lost_worker,
+        lease_ms / 1000, _seconds(timeout_ms), trace, lost_generation, lost_worker, run_at_ms,
     )  # fmt: skip
 
 

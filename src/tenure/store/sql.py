@@ -76,8 +76,7 @@ class SqlVerbs:
 
     def claim(self, claimer: Claimer, wanted: Wanted) -> Op[list[Claimed]]:
         """Take due and abandoned jobs; see `Verbs.claim`."""
-        taken = yield from _one(_claim(claimer, wanted))
-        return _claimed(taken)
+        return _claimed((yield from _one(_claim(claimer, wanted))))
 
     def claim_named(self, claimer: Claimer, job: str, duration: float, *, create: bool) -> Op[Claimed]:
         """Take one job by its id; see `Verbs.claim_named`."""
@@ -362,6 +361,7 @@ def _claim(claimer: Claimer, wanted: Wanted) -> Call:
             "tasks": wanted.tasks,
             "limit": wanted.limit,
             "takeovers": wanted.takeovers,
+            **rows.heads(wanted.heads),
             "lease_ms": None,
             "max_generation": MAX_GENERATION,
         },

@@ -151,7 +151,7 @@ class Feeder:
             self._careful = True
             self._finished.extendleft(reversed(endings))
             for lane, want in wanted:
-                lane.hungry, lane.behind = True, want.takeovers
+                lane.unanswered(want)
             self._uncertain = self._uncertain or isinstance(error, OutcomeUnknown)
             took = self._clock() - sent_at
             if self._pace.unanswered(took):
@@ -175,9 +175,7 @@ class Feeder:
         if endings or turn.claimed:
             self._measure(endings, batches, took)
         for (lane, want), (_, rows) in zip(wanted, batches, strict=True):
-            filled = len(rows) >= want.limit
-            lane.hungry = lane.hungry or filled
-            lane.behind = lane.behind or (filled and any(row.lost_generation is not None for row in rows))
+            lane.answered(want, rows)
         if self._looked:
             self._plan(turn.soonest)
         if turn.claimed:
@@ -214,13 +212,7 @@ class Feeder:
         self._looked = self._looks([lane for lane, _ in free])
         for lane in self._lanes:
             lane.behind = lane.behind or self._looked  # who has no room now looks as soon as there is some
-        wanted = []
-        for lane, room in free:
-            if lane.behind or lane.hungry:
-                wanted.append((lane, Wanted(lane.next_queues(), lane.names_in_order, room, takeovers=lane.behind)))
-                # Before asking: a ring that comes while the answer is under way still counts.
-                lane.hungry = lane.behind = False
-        return wanted
+        return [(lane, lane.want(room)) for lane, room in free if lane.behind or lane.hungry]
 
     def _looks(self, free: list[Lane]) -> bool:
         """Whether to look for what time alone has made claimable; where nothing else is to be done, ask first."""

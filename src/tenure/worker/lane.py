@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from tenure.protocol.job import Claimed, Head, Wanted
 from tenure.worker.prefetch import Prefetch
 
 
@@ -12,6 +13,11 @@ class Lane:
 
     `hungry` is whether a claim is likely to find something: it rang, or the last claim was filled to its limit.
     `behind` is whether jobs may be left whose lease has ended: the last look had no room for them, or not enough.
+
+    While claims are filled, each goes on where the last one ended: in PostgreSQL, what was claimed stands in the way of
+    the next claim for as long as the oldest transaction of the whole server lasts. What becomes due before that place,
+    such as a job of a transaction that took long to commit, is found by the next claim that looks for takeovers, or
+    that follows one that was not filled.
     """
 
     def __init__(self, prefetch: Prefetch, names: Iterable[str], queues: tuple[str, ...]) -> None:
@@ -21,8 +27,39 @@ class Lane:
         self.hungry = True
         self.behind = False
         self.queues = queues
+        self._heads: dict[tuple[str, int], Head] = {}
 
     def next_queues(self) -> tuple[str, ...]:
         """Return the queues, each time beginning with another, so that equal priorities take turns (B20)."""
         self.queues = self.queues[1:] + self.queues[:1]
         return self.queues
+
+    def want(self, room: int) -> Wanted:
+        """Ask for up to `room` jobs, in the next claim."""
+        if self.behind:
+            self._heads.clear()
+        wanted = Wanted(
+            self.next_queues(),
+            self.names_in_order,
+            room,
+            takeovers=self.behind,
+            heads=tuple(self._heads.values()),
+        )
+        # Before asking: a ring that comes while the answer is under way still counts.
+        self.hungry = self.behind = False
+        return wanted
+
+    def answered(self, wanted: Wanted, rows: Sequence[Claimed]) -> None:
+        """Learn from what a claim returned."""
+        if len(rows) >= wanted.limit:
+            self.hungry = True
+            self.behind = self.behind or any(row.lost_generation is not None for row in rows)
+            for row in rows:  # in the order of their lines; of takeovers nothing follows, but then comes a look
+                self._heads[row.queue, row.priority] = Head(row.queue, row.priority, row.run_at_ms)
+        else:
+            self.hungry = self.hungry or bool(wanted.heads)
+            self._heads.clear()
+
+    def unanswered(self, wanted: Wanted) -> None:
+        """Ask for the same again."""
+        self.hungry, self.behind = True, wanted.takeovers

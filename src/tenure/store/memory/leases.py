@@ -15,6 +15,7 @@ from tenure.protocol.lifecycle import ENDINGS, FINAL, Actor, Move, State, Verb
 from tenure.store.contract import MAX_GENERATION
 from tenure.store.memory.moves import carry_out, next_generation, note, note_refused, permitted, permitted_owner
 from tenure.store.memory.world import Instant, Row, World
+from tenure.store.rows import to_ms
 
 
 def claim(world: World, claimer: Claimer, wanted: Wanted) -> list[Claimed]:
@@ -251,4 +252,5 @@ def _claimed(row: Row) -> Claimed:
         trace=row.trace,
         lost_generation=row.lost_generation,
         lost_worker=row.lost_worker,
+        run_at_ms=to_ms(row.run_at),
     )

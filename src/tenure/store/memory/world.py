@@ -7,7 +7,7 @@ the undo log needs only the value that stood there before.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from heapq import merge
 from operator import itemgetter
@@ -18,6 +18,7 @@ from msgspec import Struct
 from tenure.clock import Clock
 from tenure.protocol.job import Failure, HistoryEntry, Wanted, WorkerRecord
 from tenure.protocol.lifecycle import LIVE, State, Verb
+from tenure.store.rows import from_ms
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -103,10 +104,13 @@ class Index:
 
     def due(self, wanted: Wanted, at: datetime) -> Iterator[str]:
         """List the ids of due jobs: higher priority first, then the order of queues, then `run_at`, then id."""
-        lines: dict[tuple[int, int], list[list[tuple[datetime, str]]]] = {}
+        heads = {(head.queue, head.priority): from_ms(head.run_at_ms) for head in wanted.heads}
+        lines: dict[tuple[int, int], list[Sequence[tuple[datetime, str]]]] = {}
         for (queue, task, priority), line in self._waiting.items():
             if line[0][0] <= at and queue in wanted.queues and task in wanted.tasks:
-                lines.setdefault((-priority, wanted.queues.index(queue)), []).append(line)
+                head = heads.get((queue, priority))
+                rest = line if head is None else line[bisect_left(line, head, key=itemgetter(0)) :]
+                lines.setdefault((-priority, wanted.queues.index(queue)), []).append(rest)
         for key in sorted(lines):
             for run_at, job in merge(*lines[key]):
                 if run_at > at:

@@ -90,31 +90,31 @@ CROSS JOIN LATERAL (
 ) AS found
 
 -- part: lanes
--- Lanes are the (queue, priority) pairs that hold anything, found by skipping through the index, each with its earliest
--- `run_at`, so that the entries of finished jobs before it are walked over once and not again.
+-- Lanes are the (queue, priority) pairs that hold anything, found by skipping through the index from its end: what was
+-- claimed lies at the head of a lane, and its entries are walked over for as long as any transaction could still see it.
 wanted (queue, place) AS (
     SELECT queue, min(place) FROM unnest(:queues::text[]) WITH ORDINALITY AS named (queue, place) GROUP BY queue
 ),
-lane (queue, place, priority, earliest) AS (
-    SELECT wanted.queue, wanted.place, best.priority, best.run_at
+lane (queue, place, priority) AS (
+    SELECT wanted.queue, wanted.place, least.priority
     FROM wanted CROSS JOIN LATERAL (
-        SELECT j.priority, j.run_at FROM tenure_jobs AS j
+        SELECT j.priority FROM tenure_jobs AS j
         WHERE j.state = 'available' AND j.queue = wanted.queue
-        ORDER BY j.priority DESC, j.run_at LIMIT 1
-    ) AS best
+        ORDER BY j.priority, j.run_at DESC LIMIT 1
+    ) AS least
     UNION ALL
-    SELECT lane.queue, lane.place, next.priority, next.run_at
+    SELECT lane.queue, lane.place, next.priority
     FROM lane CROSS JOIN LATERAL (
-        SELECT j.priority, j.run_at FROM tenure_jobs AS j
-        WHERE j.state = 'available' AND j.queue = lane.queue AND j.priority < lane.priority
-        ORDER BY j.priority DESC, j.run_at LIMIT 1
+        SELECT j.priority FROM tenure_jobs AS j
+        WHERE j.state = 'available' AND j.queue = lane.queue AND j.priority > lane.priority
+        ORDER BY j.priority, j.run_at DESC LIMIT 1
     ) AS next
 )
 
 -- name: claim
 -- Within a lane the index is already in claim order, so that the depth of a queue does not matter. Rows are locked one by
 -- one as the outer LIMIT asks for them, and `taken` reads each subquery exactly once, so that no plan can take more than
--- the limit (R9).
+-- the limit (R9). A lane whose head is known is read from there on.
 WITH RECURSIVE
 @lanes,
 expired AS MATERIALIZED (
@@ -127,11 +127,19 @@ expired AS MATERIALIZED (
 ),
 due AS MATERIALIZED (
     SELECT job.id
-    FROM (SELECT queue, priority, earliest FROM lane ORDER BY priority DESC, place) AS best
+    FROM (
+        SELECT queue, priority, coalesce((
+            SELECT max(timestamptz 'epoch' + run_at_ms * interval '1 millisecond')
+            FROM unnest(:head_queue::text[], :head_priority::integer[], :head_run_at_ms::bigint[])
+                AS head (queue, priority, run_at_ms)
+            WHERE head.queue = lane.queue AND head.priority = lane.priority
+        ), '-infinity') AS head
+        FROM lane ORDER BY priority DESC, place
+    ) AS best
     CROSS JOIN LATERAL (
         SELECT j.id FROM tenure_jobs AS j
         WHERE j.state = 'available' AND j.queue = best.queue AND j.priority = best.priority
-            AND j.run_at >= best.earliest AND j.run_at <= (SELECT @clock)
+            AND j.run_at >= best.head AND j.run_at <= (SELECT @clock)
             AND j.task = ANY (:tasks::text[]) AND j.generation < :max_generation::bigint
         ORDER BY j.run_at, j.id
         LIMIT :limit::bigint
@@ -160,7 +168,12 @@ FROM (
     SELECT lease_until AS soon FROM tenure_jobs
     WHERE state = 'running' AND queue = ANY (:queues::text[])
     UNION ALL
-    SELECT earliest FROM lane
+    SELECT (
+        SELECT j.run_at FROM tenure_jobs AS j
+        WHERE j.state = 'available' AND j.queue = lane.queue AND j.priority = lane.priority
+            AND j.run_at <= (SELECT moment FROM clock)
+        ORDER BY j.run_at DESC LIMIT 1
+    ) FROM lane
     UNION ALL
     SELECT (
         SELECT j.run_at FROM tenure_jobs AS j
@@ -467,7 +480,7 @@ SELECT lane.queue, due.task, floor(extract(epoch FROM (SELECT moment FROM clock)
 FROM lane CROSS JOIN LATERAL (
     SELECT j.task, j.run_at FROM tenure_jobs AS j
     WHERE j.state = 'available' AND j.queue = lane.queue AND j.priority = lane.priority
-        AND j.run_at >= lane.earliest AND j.run_at <= (SELECT moment FROM clock)
+        AND j.run_at <= (SELECT moment FROM clock)
     ORDER BY j.run_at, j.id
     LIMIT 1
 ) AS due

@@ -98,11 +98,14 @@ def test_a_job_reads_back_as_it_was_described(bench: Bench) -> None:
 
 
 def test_a_claim_carries_what_the_worker_needs(bench: Bench) -> None:
-    bench.enqueue(arguments='{"n":1}', priority=9, max_attempts=7, lease=12.5, timeout=60.0, trace="t", max_takeovers=5)
+    job = bench.enqueue(
+        arguments='{"n":1}', priority=9, max_attempts=7, lease=12.5, timeout=60.0, trace="t", max_takeovers=5
+    )
     claimed = bench.worker().claim_one()
     assert (claimed.task, claimed.queue, claimed.priority, claimed.arguments) == (TASK, QUEUE, 9, '{"n":1}')
     assert (claimed.lease, claimed.timeout, claimed.trace, claimed.max_attempts) == (12.5, 60.0, "t", 7)
     assert (claimed.attempts, claimed.takeovers, claimed.lost_generation, claimed.lost_worker) == (0, 0, None, None)
+    assert 0 <= bench.get(job).run_at.timestamp() * 1000 - claimed.run_at_ms <= 1
 
 
 def test_a_moment_is_the_stores_own(bench: Bench) -> None:

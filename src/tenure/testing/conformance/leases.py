@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from tenure.protocol.job import Claimed, Ending, Verdict
+from tenure.protocol.job import Claimed, Ending, Head, Verdict
 from tenure.protocol.lease import Token
 from tenure.protocol.lifecycle import ENDINGS, State, Verb
 from tenure.testing.conformance.bench import LATE, LEASE, QUEUE, Bench, Worker, token
@@ -61,6 +61,19 @@ def test_a_claim_keeps_to_its_queues_and_tasks(bench: Bench) -> None:
     assert rival.claim(tasks=("send",)) == []
     assert rival.claim(queues=("mail",)) == []
     assert [one.id for one in rival.claim(queues=("mail",), tasks=("send",))] == [job]
+
+
+def test_a_claim_that_knows_the_head_of_a_line_finds_all_that_stands_behind_it(bench: Bench) -> None:
+    now = bench.store.now()
+    late, head, early = now - timedelta(seconds=10), now - timedelta(seconds=20), now - timedelta(seconds=30)
+    before = bench.enqueue(run_at=early)
+    behind = [bench.enqueue(run_at=at) for at in (head, late)]
+    elsewhere = [bench.enqueue(run_at=early, priority=5), bench.enqueue(run_at=early, queue="mail")]
+    worker, queues, head_ms = bench.worker(), (QUEUE, "mail"), round(head.timestamp() * 1000 - 0.5)
+    found = [one.id for one in worker.claim(4, queues=queues, heads=(Head(QUEUE, 0, head_ms),))]
+    found += [one.id for one in worker.claim(9, queues=queues, heads=(Head(QUEUE, 0, head_ms),))]
+    assert {*found} - {before} == {*behind, *elsewhere}
+    assert [one.id for one in worker.claim(9, queues=queues)] == [job for job in [before] if job not in found]
 
 
 def test_a_job_is_claimed_once_it_is_due(bench: Bench) -> None:
