@@ -240,8 +240,8 @@ WORKER = (
         "simulation: nothing taken over",
         "a job whose worker is lost is taken over",
         "worker/lane.py",
-        "            takeovers=self.behind,\n",
-        "            takeovers=False,\n",
+        "takeovers=self.behind, heads",
+        "takeovers=False, heads",
         TESTS,
     ),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.mutants.ends import ENDS
-from tests.mutants.feeding import LANE, PACE, PREFETCH, SOONEST
+from tests.mutants.feeding import LANE, OUTLOOK, PACE, PREFETCH
 from tests.mutants.mutant import Mutant, suite
 
 HOLDING = (
@@ -175,8 +175,8 @@ WORKER = (
         "feeder: nothing given back in a round",
         "nobody waits long for a slot, nor while leases cannot be kept, nor in a stopping worker (B20)",
         "worker/feeder.py",
-        "            lane.prefetch.review()\n        wanted",
-        "            pass\n        wanted",
+        "            lane.prefetch.review()\n        free",
+        "            pass\n        free",
         ("tests/worker/test_feeder.py",),
     ),
     Mutant(
@@ -188,20 +188,36 @@ WORKER = (
         ("tests/worker/test_feeder.py",),
     ),
     Mutant(
-        "feeder: an idle look claims",
-        "an idle look only asks",
+        "feeder: a look claims",
+        "a look that finds nothing claims nothing",
         "worker/feeder.py",
-        "if self._expects or self._finished or any(lane.hungry for lane in free):",
-        "if True:",
-        ("tests/worker/test_feeder.py",),
+        "lane.hungry = lane.hungry or outlook.due",
+        "lane.hungry = True",
+        ("tests/worker/test_feeder_look.py",),
     ),
     Mutant(
-        "feeder: what can be claimed now is passed by",
-        "an idle look claims what it hears of",
+        "feeder: what is due is passed by",
+        "a look is followed by a claim of what it found",
         "worker/feeder.py",
-        "if soonest is not None and soonest <= 0:",
-        "if False:",
-        ("tests/worker/test_feeder.py",),
+        "            lane.hungry = lane.hungry or outlook.due\n",
+        "",
+        ("tests/worker/test_feeder_look.py",),
+    ),
+    Mutant(
+        "feeder: what is abandoned is passed by",
+        "a look is followed by a claim of what it found (R2)",
+        "worker/feeder.py",
+        "            lane.behind = lane.behind or outlook.abandoned\n",
+        "",
+        ("tests/worker/test_feeder_look.py",),
+    ),
+    Mutant(
+        "feeder: a full worker does not look",
+        "a worker whose slots are always taken looks for takeovers too",
+        "worker/feeder.py",
+        "        if looks:\n",
+        "        if looks and self._free():\n",
+        ("tests/worker/test_feeder_look.py",),
     ),
     Mutant(
         "feeder: forgets what it wanted in an outage",
@@ -335,5 +351,5 @@ WORKER = (
     *LANE,
     *PREFETCH,
     *PACE,
-    *SOONEST,
+    *OUTLOOK,
 )

@@ -33,7 +33,7 @@ HOT = {
         | {"takeovers": True, "lease_ms": None, "max_generation": MAX_GENERATION}
         | {"head_queue": ("default",), "head_priority": (0,), "head_run_at_ms": (1_000,)},
     ),
-    "soonest": Call("soonest", {"queues": ("default", "mail")}),
+    "outlook": Call("outlook", {"queues": ("default", "mail")}),
     "foremost": Call("foremost", {"queues": ("default", "mail")}),
     "renew": Call("renew", {"owner": "o", "duration_ms": None}, ("job", "generation"), TOKENS),
     "settle": Call(
@@ -142,14 +142,14 @@ def test_under_an_old_snapshot_what_was_claimed_does_not_stand_in_the_way(
         *_, last = claim(store, driver, 2900)
         wants = Wanted(("default",), ("work",), 1, takeovers=False)
         with store._shared(60.0).connection() as connection:
-            wading, knowing, soonest = (
+            wading, knowing, outlook = (
                 blocks_read(connection, call)
                 for call in (
                     _claim(ADA, wants),
                     _claim(ADA, replace(wants, heads=(Head("default", 0, last.run_at_ms),))),
-                    HOT["soonest"],
+                    HOT["outlook"],
                 )
             )
     assert wading > 60
     assert knowing < 20
-    assert soonest < 20
+    assert outlook < 20

@@ -9,7 +9,7 @@ from typing import Any
 from tenure import App, Job
 from tenure.hold import Lease, Renew
 from tenure.protocol.events import Emitter, Event, Kind
-from tenure.protocol.job import Answer, Claimed, Claimer, Ending, Turn, Verdict, Wanted
+from tenure.protocol.job import Answer, Claimed, Claimer, Ending, Outlook, Turn, Verdict, Wanted
 from tenure.protocol.lease import DRIFT, MARGIN, Token
 from tenure.protocol.lifecycle import State
 from tenure.store.sql import SqlVerbs
@@ -20,6 +20,7 @@ CLAIMER = Claimer("owner-1", "ada")
 LEASE = 30.0
 TRUST = 1.0 - DRIFT - MARGIN
 VERBS = SqlVerbs()
+NOTHING = Outlook(due=False, abandoned=False, soonest=None)
 
 
 class Clock:
@@ -43,7 +44,7 @@ class ScriptedStore:
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, tuple[Any, ...]]] = []
-        self.script: dict[str, Any] = {"renew": [], "turn": quiet_turn, "soonest": None, "held": []}
+        self.script: dict[str, Any] = {"renew": [], "turn": quiet_turn, "outlook": NOTHING, "held": []}
         self.closed = 0
 
     def do(self, verb: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from tenure.hold import Lease
-from tenure.protocol.job import Answer, Claimed, Claimer, Ending, Turn, Wanted
+from tenure.protocol.job import Answer, Claimed, Claimer, Ending, Outlook, Turn, Wanted
 from tenure.protocol.lifecycle import Verb
-from tenure.worker.feeder import Feeder
+from tenure.worker.feeder import LOOK, Feeder
 from tenure.worker.keeper import Keeper
 from tenure.worker.lane import Lane
 from tenure.worker.pace import Pace
@@ -18,6 +18,7 @@ from tenure.worker.prefetch import Prefetch
 from tenure.worker.run import Run, Runs
 from tests.worker.bench import (
     CLAIMER,
+    NOTHING,
     VERBS,
     Clock,
     IdleExecutor,
@@ -98,7 +99,7 @@ class FeederBench:
             settled = quiet_turn(claimer, endings, wanted)
             if not coming or not wanted:
                 return settled
-            return Turn(settled.answers, coming[0].claimed, coming.pop(0).soonest)
+            return Turn(settled.answers, coming.pop(0).claimed)
 
         self.store.script["turn"] = turn
 
@@ -118,3 +119,17 @@ class FeederBench:
             yield
         finally:
             self.feeder.stop(10.0)
+
+
+def outlook(*, due: bool = False, abandoned: bool = False, soonest: float | None = None) -> Outlook:
+    return Outlook(due, abandoned, soonest)
+
+
+def abandoned(bench: FeederBench) -> None:
+    """Let the store tell, and the feeder hear, that a lease has ended."""
+    bench.quiet()
+    bench.store.script["outlook"] = outlook(abandoned=True)
+    bench.clock.advance(LOOK)
+    bench.feeder.round()
+    bench.store.script["outlook"] = NOTHING
+    bench.store.asked.clear()

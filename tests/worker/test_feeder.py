@@ -8,9 +8,7 @@ import pytest
 
 from tenure.errors import Unavailable
 from tenure.protocol.job import Ending, Turn, Wanted
-from tenure.protocol.lease import SHORTEST
 from tenure.protocol.lifecycle import Verb
-from tenure.worker.feeder import LOOK, LOOK_WITHOUT_BELL
 from tenure.worker.prefetch import PATIENCE
 from tests.support.processes import wait_for
 from tests.worker.bench import (
@@ -19,7 +17,7 @@ from tests.worker.bench import (
     quiet_turn,
     stale,
 )
-from tests.worker.feeding import FeederBench
+from tests.worker.feeding import FeederBench, abandoned
 
 NO_WORK = Turn([], [])
 
@@ -38,7 +36,7 @@ def test_b20_a_claim_asks_for_the_free_slots_and_no_more(bench: FeederBench, bus
         bench.run(f"j{number}")
     bench.feeder.round()
     [(_, [wanted])] = bench.turns()
-    assert wanted == Wanted(("default",), ("work",), 3 - busy, takeovers=True)
+    assert wanted == Wanted(("default",), ("work",), 3 - busy, takeovers=False)
 
 
 def test_b20_without_a_free_slot_nothing_is_asked(bench: FeederBench) -> None:
@@ -60,6 +58,7 @@ def test_r13_what_was_claimed_is_trusted_from_before_the_request(bench: FeederBe
 
 
 def test_a_filled_claim_asks_again_at_once_without_looking_for_takeovers(bench: FeederBench) -> None:
+    abandoned(bench)
     bench.answers(Turn([], [claimed(f"j{number}") for number in range(3)]))
     bench.feeder.round()
     bench.finish(bench.executor.started[0])
@@ -67,8 +66,9 @@ def test_a_filled_claim_asks_again_at_once_without_looking_for_takeovers(bench: 
     assert [wanted[0].takeovers for _, wanted in bench.turns()] == [True, False]
 
 
-def test_a_look_that_takeovers_filled_is_followed_by_another(bench: FeederBench) -> None:
+def test_a_claim_that_takeovers_filled_is_followed_by_another(bench: FeederBench) -> None:
     """More jobs may be left whose lease has ended, and nothing rings for them."""
+    abandoned(bench)
     bench.answers(Turn([], [claimed(f"j{number}", lost_generation=1) for number in range(3)]))
     bench.feeder.round()
     bench.finish(bench.executor.started[0])
@@ -195,123 +195,6 @@ def test_nothing_begins_while_leases_cannot_be_renewed(bench: FeederBench) -> No
     bench.keeper.beat()
     bench.finish(bench.executor.started[0])
     assert len(bench.executor.started) == 3
-
-
-# -- when it looks
-
-
-def test_it_looks_when_the_next_lease_ends(bench: FeederBench) -> None:
-    bench.answers(Turn([], [], soonest=0.75))
-    bench.quiet()
-    bench.clock.advance(0.5)
-    bench.feeder.round()
-    assert bench.store.asked == []
-    bench.clock.advance(0.25)
-    bench.feeder.round()
-    [(_, [wanted])] = bench.turns()
-    assert wanted.takeovers
-
-
-@pytest.mark.parametrize(("has_bell", "pause"), [(True, LOOK), (False, LOOK_WITHOUT_BELL)])
-def test_it_looks_from_time_to_time_whatever_rings(bench: FeederBench, has_bell: bool, pause: float) -> None:
-    bench.feeder.has_bell = has_bell
-    bench.answers(Turn([], [], soonest=600.0))
-    bench.quiet()
-    bench.clock.advance(pause * 0.75)
-    bench.feeder.round()
-    assert bench.store.asked == []
-    bench.clock.advance(pause * 0.25)
-    bench.feeder.round()
-    assert bench.store.names == ["soonest"]
-
-
-def test_no_lease_waits_longer_than_a_second_after_its_end_for_a_look(bench: FeederBench) -> None:
-    """The shortest lease, begun by somebody else right after a look that could not know of it."""
-    bench.quiet()
-    end = bench.clock() + SHORTEST
-    bench.store.script["soonest"] = lambda _queues: max(0.0, end - bench.clock())
-    while not bench.turns():
-        bench.clock.advance(bench.feeder._pause())
-        bench.feeder.round()
-    assert end <= bench.clock() < end + 1.0
-
-
-def test_an_idle_look_that_finds_nothing_claims_nothing_and_comes_again() -> None:
-    bench = FeederBench(queues=("b", "a"))
-    bench.quiet()
-    for _ in range(3):
-        bench.clock.advance(LOOK)
-        bench.feeder.round()
-        bench.feeder.round()
-    assert bench.store.asked == [("soonest", (["a", "b"],))] * 3
-
-
-def test_an_idle_look_claims_what_can_be_claimed_now(bench: FeederBench) -> None:
-    bench.quiet()
-    bench.store.script["soonest"] = 0.0
-    bench.clock.advance(LOOK)
-    bench.feeder.round()
-    assert bench.store.names == ["soonest", "turn"]
-    [(_, [wanted])] = bench.turns()
-    assert wanted.takeovers
-
-
-def test_an_idle_look_that_others_have_work_for_is_not_repeated_at_once(bench: FeederBench) -> None:
-    """What can be claimed now may be of a task that this worker does not have."""
-    bench.quiet()
-    bench.store.script["soonest"] = 0.0
-    bench.clock.advance(LOOK)
-    bench.feeder.round()
-    bench.feeder.round()
-    assert bench.store.names == ["soonest", "turn"]
-    assert bench.feeder._pause() == pytest.approx(LOOK)
-
-
-def test_what_an_idle_look_says_is_soon_is_claimed_without_asking_again(bench: FeederBench) -> None:
-    bench.quiet()
-    bench.store.script["soonest"] = 0.75
-    bench.clock.advance(LOOK)
-    bench.feeder.round()
-    assert bench.feeder._pause() == 0.75
-    bench.clock.advance(0.75)
-    bench.feeder.round()
-    assert bench.store.names == ["soonest", "turn"]
-    bench.clock.advance(LOOK)
-    bench.feeder.round()
-    assert bench.store.names == ["soonest", "turn", "soonest"]
-
-
-def test_a_look_goes_with_what_is_to_be_settled_or_claimed(bench: FeederBench) -> None:
-    run = bench.run()
-    bench.quiet()
-    bench.clock.advance(LOOK)
-    bench.finish(run)
-    bench.feeder.round()
-    bench.clock.advance(LOOK)
-    bench.feeder.ring()
-    bench.feeder.round()
-    assert bench.store.names == ["turn", "turn"]
-    assert [wanted[0].takeovers for _, wanted in bench.turns()] == [True, True]
-
-
-def test_without_a_free_slot_no_look_is_taken(bench: FeederBench) -> None:
-    bench.quiet()
-    for number in range(3):
-        bench.run(f"j{number}")
-    bench.clock.advance(LOOK)
-    bench.feeder.round()
-    assert bench.store.asked == []
-
-
-@pytest.mark.parametrize("verb", [Verb.FAIL, Verb.RETRY, Verb.SNOOZE])
-def test_it_looks_when_a_job_of_its_own_comes_back(bench: FeederBench, verb: Verb) -> None:
-    run = bench.run()
-    bench.quiet()
-    bench.finish(run, verb, delay=0.5)
-    bench.feeder.round()
-    bench.clock.advance(0.5)
-    bench.feeder.round()
-    assert [bool(wanted) for _, wanted in bench.turns()] == [False, True]
 
 
 # -- what is settled

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tenure.protocol.job import Claimed, Head
-from tenure.worker.lane import Lane
+from tenure.protocol.job import Claimed, Head, Wanted
+from tenure.worker.lane import ANEW, LONGEST, SHARE, Lane
 from tests.worker.bench import claimed
 from tests.worker.feeding import FeederBench
 
@@ -24,50 +24,48 @@ def rows(*ages: int, queue: str = "default", **fields: Any) -> list[Claimed]:
     return [claimed(f"{queue} {age}", queue=queue, run_at_ms=NOW - age, **fields) for age in ages]
 
 
+def answer(lane: Lane, room: int, found: list[Claimed], *, now: float = 0.0, took: float = 0.0) -> Wanted:
+    """Let a claim be sent and answered `now`, after `took` seconds; return what it asked for."""
+    wanted = lane.want(room, now - took)
+    lane.answered(wanted, found, now, took)
+    return wanted
+
+
 def test_after_a_filled_claim_the_next_one_goes_on_where_it_ended(lane: Lane) -> None:
-    first = lane.want(4)
-    assert first.heads == ()
-    lane.answered(first, rows(9, 7) + rows(8, queue="mail") + rows(5, priority=-1))
+    found = rows(9, 7) + rows(8, queue="mail") + rows(5, priority=-1)
+    assert answer(lane, 4, found).heads == ()
     assert lane.hungry
-    second = lane.want(1)
-    assert set(second.heads) == {
-        Head("default", 0, NOW - 7), Head("mail", 0, NOW - 8), Head("default", -1, NOW - 5)
-    }  # fmt: skip
-    lane.answered(second, rows(6))
-    assert Head("default", 0, NOW - 6) in lane.want(1).heads
-    assert Head("mail", 0, NOW - 8) in lane.want(1).heads
+    known = {Head("default", 0, NOW - 7), Head("mail", 0, NOW - 8), Head("default", -1, NOW - 5)}
+    assert set(answer(lane, 1, rows(6)).heads) == known
+    assert set(lane.want(1, 0.0).heads) == known - {Head("default", 0, NOW - 7)} | {Head("default", 0, NOW - 6)}
 
 
 def test_a_claim_that_was_not_filled_is_followed_by_one_from_the_very_beginning(lane: Lane) -> None:
-    lane.answered(lane.want(2), rows(9, 8))
-    lane.answered(lane.want(2), rows(7))
+    answer(lane, 2, rows(9, 8))
+    answer(lane, 2, rows(7))
     assert lane.hungry
-    last = lane.want(2)
-    assert last.heads == ()
-    lane.answered(last, [])
+    assert answer(lane, 2, []).heads == ()
     assert not lane.hungry
 
 
-def test_a_look_begins_at_the_very_beginning(lane: Lane) -> None:
-    lane.answered(lane.want(1), rows(9))
-    lane.behind = True
-    look = lane.want(1)
-    assert (look.takeovers, look.heads) == (True, ())
-    lane.answered(look, rows(11))
-    assert lane.want(1).heads == (Head("default", 0, NOW - 11),)
+@pytest.mark.parametrize(("took", "pause"), [(0.01, ANEW), (0.2, 0.2 / SHARE), (7.0, LONGEST)])
+def test_from_time_to_time_a_claim_begins_at_the_very_beginning(lane: Lane, took: float, pause: float) -> None:
+    answer(lane, 1, rows(9), now=5.0, took=took)
+    assert answer(lane, 1, rows(8), now=5.0 + 0.99 * pause).heads
+    assert answer(lane, 1, rows(11), now=5.0 + pause).heads == ()
+    assert lane.want(1, 5.0 + 1.01 * pause).heads == (Head("default", 0, NOW - 11),)
 
 
 def test_what_was_taken_over_says_nothing_about_the_line(lane: Lane) -> None:
     lane.behind = True
-    lane.answered(lane.want(2), rows(1, 0, lost_generation=3))
-    again = lane.want(2)
-    assert (again.takeovers, again.heads) == (True, ())
+    answer(lane, 2, [*rows(4), *rows(1, lost_generation=3)])
+    assert lane.want(2, 0.0).heads == (Head("default", 0, NOW - 4),)
 
 
 def test_what_was_not_answered_is_asked_again(lane: Lane) -> None:
     lane.behind = True
-    lane.unanswered(lane.want(2))
+    lane.unanswered(lane.want(2, 0.0))
     assert lane.hungry
-    assert lane.want(2).takeovers
-    lane.unanswered(lane.want(2))
-    assert not lane.want(2).takeovers
+    assert lane.want(2, 0.0).takeovers
+    lane.unanswered(lane.want(2, 0.0))
+    assert not lane.want(2, 0.0).takeovers

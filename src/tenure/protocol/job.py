@@ -153,14 +153,21 @@ class Answer(Struct, frozen=True, gc=False):
 
 
 class Turn(Struct, frozen=True, gc=False):
-    """The answer to one turn of a feeder: each ending's answer, what was claimed, and when to look again.
-
-    `soonest` is the seconds until a lease ends or a scheduled job falls due in these queues, None when nothing will.
-    """
+    """The answer to one turn of a feeder: each ending's answer, and what was claimed."""
 
     answers: list[Answer]
     claimed: list[Claimed]
-    soonest: float | None = None
+
+
+class Outlook(Struct, frozen=True, gc=False):
+    """What time has made claimable, and when it will the next time: `soonest` in seconds from now, None for never.
+
+    `due` is whether a job waits that is due, `abandoned` whether a lease has ended and nobody has taken its job over.
+    """
+
+    due: bool
+    abandoned: bool
+    soonest: float | None
 
 
 @dataclass(frozen=True, slots=True)

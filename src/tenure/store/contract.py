@@ -35,6 +35,7 @@ from tenure.protocol.job import (
     JobRecord,
     Moved,
     NewJob,
+    Outlook,
     Pruned,
     QueueCounts,
     Turn,
@@ -117,17 +118,14 @@ class Verbs(Protocol):
     ) -> Op[Turn]:
         """Settle and claim in one round trip: what a feeder does over and over.
 
-        Where a claim also looks for takeovers, the answer tells when time alone will make the next job claimable, not
-        counting what is claimable already: the claim had its chance with that.
-
         With `careful`, the ending of a job that another transaction has locked is answered BUSY and not carried out.
         """
         ...
 
-    def soonest(self, queues: Sequence[str]) -> Op[float | None]:
-        """Tell in how many seconds time alone will make a job of these queues claimable, None when it will not.
+    def outlook(self, queues: Sequence[str]) -> Op[Outlook]:
+        """Tell what time alone has made claimable in these queues, whatever its task, and when it next will.
 
-        0.0 when one is claimable now: a job is due, or a lease has ended, whatever its task. Changes and locks nothing.
+        Changes and locks nothing.
         """
         ...
 

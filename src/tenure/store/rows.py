@@ -16,6 +16,7 @@ from tenure.protocol.job import (
     HistoryEntry,
     JobRecord,
     NewJob,
+    Outlook,
     QueueCounts,
     WorkerRecord,
 )
@@ -123,9 +124,10 @@ def claim_order(row: Row) -> tuple[int, int, str]:
     return (-row[5], row[15], row[0])
 
 
-def ahead(row: Row) -> float | None:
-    """Read in how many seconds time alone will make the next job claimable."""
-    return _seconds(row[0])
+def outlook(row: Row) -> Outlook:
+    """Read what the statement `outlook` tells."""
+    due, abandoned, soonest_ms = row
+    return Outlook(bool(due), bool(abandoned), _seconds(soonest_ms))
 
 
 def record(row: Row) -> JobRecord:

@@ -21,6 +21,7 @@ from tenure.protocol.job import (
     JobRecord,
     Moved,
     NewJob,
+    Outlook,
     Pruned,
     QueueCounts,
     Turn,
@@ -123,17 +124,13 @@ class SqlVerbs:
             return (yield from self._careful_turn(claimer, endings, wanted))
         calls = [_settle(claimer.owner, endings)] if endings else []
         calls += [_claim(claimer, want) for want in wanted]
-        looks = {queue: None for want in wanted if want.takeovers for queue in want.queues}
-        if looks:
-            calls.append(Call("soonest", {"queues": tuple(looks)}))
         if not calls:
             return Turn([], [])
         replies = yield from ask(Batch(tuple(calls)))
-        soonest = rows.ahead(replies.pop()[0]) if looks else None
         ended = replies.pop(0) if endings else []
         taken = [claimed for reply in replies for claimed in _claimed(reply)]
         answers = yield from self._answers(claimer.owner, endings, ended)
-        return Turn(answers, taken, soonest)
+        return Turn(answers, taken)
 
     def _careful_turn(self, claimer: Claimer, endings: Sequence[Ending], wanted: Sequence[Wanted]) -> Op[Turn]:
         tokens = [(end.token.job, end.token.generation) for end in endings]
@@ -150,12 +147,12 @@ class SqlVerbs:
             met_by(end.token, Verdict.BUSY, locked[end.token]) if end.token in locked else next(answers)
             for end in endings
         ]
-        return Turn(told, turn.claimed, turn.soonest)
+        return Turn(told, turn.claimed)
 
-    def soonest(self, queues: Sequence[str]) -> Op[float | None]:
-        """Tell when a job will be claimable; see `Verbs.soonest`."""
-        (found,) = yield from _one(Call("soonest", {"queues": tuple(queues)}))
-        return 0.0 if found[1] else rows.ahead(found)
+    def outlook(self, queues: Sequence[str]) -> Op[Outlook]:
+        """Tell what is claimable, and when more will be; see `Verbs.outlook`."""
+        (found,) = yield from _one(Call("outlook", {"queues": tuple(queues)}))
+        return rows.outlook(found)
 
     def progress(self, owner: str, token: Token, value: str) -> Op[Answer]:
         """Store a progress value; see `Verbs.progress`."""

@@ -5,7 +5,8 @@ group commit by pressure, without a timer. It claims for slots that are free, an
 (`tenure.worker.prefetch`), so that nothing is hoarded (B20), no more at a time than are answered while that is of use
 (`tenure.worker.pace`), and only while the keeper can renew. The bell, a due time
 or the end of a lease wakes it; when nothing does, it looks every `LOOK` seconds, and that alone is enough for
-correctness. A look for which there is no reason asks first whether anything can be claimed, which is a cheap read.
+correctness. A look is a read that asks what time has made claimable; a claim looks for takeovers only where it found a
+lease that has ended.
 """
 
 from __future__ import annotations
@@ -79,8 +80,6 @@ class Feeder:
         self._claiming, self._stopped = True, False
         self._uncertain = False  # an answer was lost: the store may hold claims of ours that we do not know of
         self._next_look = 0.0
-        self._looked = False  # whether the turn under way looks for takeovers in every lane that has room
-        self._expects = False  # whether something was said to be claimable at the next look
         self._failures, self._answered = 0, False  # in a row; whether the last round was answered anything
         self._careful = False  # a turn has failed: one locked job may be what holds all others up
         self._busy: deque[tuple[float, Run | None, Ending]] = deque()  # jobs that are locked, and when to try again
@@ -129,15 +128,21 @@ class Feeder:
     # -- the feeder's own thread
 
     def round(self) -> None:
-        """Do one turn if there is anything to do: settle, claim, dispatch."""
+        """Do one turn if there is anything to do: settle, claim, dispatch; and look, when it is time to."""
         self._answered = False
         self._reconcile()
         for lane in self._lanes:
             lane.prefetch.review()
-        wanted = self._wanted()
+        free = self._free()
+        looks = bool(free) and self._clock() >= self._next_look  # asked before the turn may fill every slot
+        wanted = [(lane, lane.want(room, self._clock())) for lane, room in free if lane.behind or lane.hungry]
         endings = self._gather()
-        if not endings and not wanted:
-            return
+        if endings or wanted:
+            self._turn(endings, wanted)
+        if looks:
+            self._look()
+
+    def _turn(self, endings: list[tuple[Run | None, Ending]], wanted: list[tuple[Lane, Wanted]]) -> None:
         sent_at = self._clock()
         try:
             turn = self._driver.do(
@@ -175,9 +180,7 @@ class Feeder:
         if endings or turn.claimed:
             self._measure(endings, batches, took)
         for (lane, want), (_, rows) in zip(wanted, batches, strict=True):
-            lane.answered(want, rows)
-        if self._looked:
-            self._plan(turn.soonest)
+            lane.answered(want, rows, sent_at + took, took)
         if turn.claimed:
             self._dispatch(batches, sent_at)
 
@@ -203,34 +206,21 @@ class Feeder:
             gathered.append(self._finished.popleft())
         return gathered
 
-    def _wanted(self) -> list[tuple[Lane, Wanted]]:
-        self._looked = False
+    def _free(self) -> list[tuple[Lane, int]]:
         # What has ended goes first: what came too late and is to be given back must not be claimed as abandoned.
         if self.refusal() is not None or len(self._finished) > self._pace.limit:
             return []
-        free = [(lane, min(room, self._pace.limit)) for lane in self._lanes if (room := lane.prefetch.free()) > 0]
-        self._looked = self._looks([lane for lane, _ in free])
-        for lane in self._lanes:
-            lane.behind = lane.behind or self._looked  # who has no room now looks as soon as there is some
-        return [(lane, lane.want(room)) for lane, room in free if lane.behind or lane.hungry]
+        return [(lane, min(room, self._pace.limit)) for lane in self._lanes if (room := lane.prefetch.free()) > 0]
 
-    def _looks(self, free: list[Lane]) -> bool:
-        """Whether to look for what time alone has made claimable; where nothing else is to be done, ask first."""
-        if not free or self._clock() < self._next_look:
-            return False
-        if self._expects or self._finished or any(lane.hungry for lane in free):
-            return True
-        soonest = self._driver.do(self._verbs.soonest, sorted({queue for lane in free for queue in lane.queues}))
+    def _look(self) -> None:
+        """Learn what time has made claimable, and when it will the next time."""
+        outlook = self._driver.do(self._verbs.outlook, sorted({queue for lane in self._lanes for queue in lane.queues}))
         self._answered = True
-        if soonest is not None and soonest <= 0:
-            return True
-        self._plan(soonest)
-        return False
-
-    def _plan(self, soonest: float | None) -> None:
+        for lane in self._lanes:  # who has no room now claims as soon as there is some
+            lane.hungry = lane.hungry or outlook.due
+            lane.behind = lane.behind or outlook.abandoned
         pause = LOOK if self.has_bell else LOOK_WITHOUT_BELL
-        self._expects = soonest is not None and soonest <= pause
-        self._next_look = self._clock() + (pause if soonest is None else min(pause, soonest))
+        self._next_look = self._clock() + (pause if outlook.soonest is None else min(pause, outlook.soonest))
 
     def _tell(self, endings: list[tuple[Run | None, Ending]], answers: list[Answer]) -> None:
         now = self._clock()
@@ -245,7 +235,6 @@ class Feeder:
             if run is not None:
                 self._settled(run, ending, answer)
             if answer.verdict is Verdict.DONE and ending.verb in _COMES_BACK:
-                self._expects = self._expects or now + ending.delay <= self._next_look
                 self._next_look = min(self._next_look, now + ending.delay)
 
     def _reconcile(self) -> None:

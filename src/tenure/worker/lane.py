@@ -7,6 +7,14 @@ from collections.abc import Iterable, Sequence
 from tenure.protocol.job import Claimed, Head, Wanted
 from tenure.worker.prefetch import Prefetch
 
+ANEW = 1.0
+"""Seconds after which a claim begins at the very beginning of each line again."""
+
+SHARE = 1 / 20
+"""Of the time that such claims may take where they take long, up to `LONGEST` seconds between two of them."""
+
+LONGEST = 10.0
+
 
 class Lane:
     """One executor's part of the claiming.
@@ -16,8 +24,9 @@ class Lane:
 
     While claims are filled, each goes on where the last one ended: in PostgreSQL, what was claimed stands in the way of
     the next claim for as long as the oldest transaction of the whole server lasts. What becomes due before that place,
-    such as a job of a transaction that took long to commit, is found by the next claim that looks for takeovers, or
-    that follows one that was not filled.
+    such as a job of a transaction that took long to commit, is found by a claim that begins at the very beginning: the
+    one after a claim that was not filled, and one every `ANEW` seconds, or so often that this takes a `SHARE` of the
+    time.
     """
 
     def __init__(self, prefetch: Prefetch, names: Iterable[str], queues: tuple[str, ...]) -> None:
@@ -28,34 +37,33 @@ class Lane:
         self.behind = False
         self.queues = queues
         self._heads: dict[tuple[str, int], Head] = {}
+        self._anew_at = 0.0
 
     def next_queues(self) -> tuple[str, ...]:
         """Return the queues, each time beginning with another, so that equal priorities take turns (B20)."""
         self.queues = self.queues[1:] + self.queues[:1]
         return self.queues
 
-    def want(self, room: int) -> Wanted:
+    def want(self, room: int, now: float) -> Wanted:
         """Ask for up to `room` jobs, in the next claim."""
-        if self.behind:
+        if now >= self._anew_at:
             self._heads.clear()
-        wanted = Wanted(
-            self.next_queues(),
-            self.names_in_order,
-            room,
-            takeovers=self.behind,
-            heads=tuple(self._heads.values()),
-        )
+        heads = tuple(self._heads.values())
+        wanted = Wanted(self.next_queues(), self.names_in_order, room, takeovers=self.behind, heads=heads)
         # Before asking: a ring that comes while the answer is under way still counts.
         self.hungry = self.behind = False
         return wanted
 
-    def answered(self, wanted: Wanted, rows: Sequence[Claimed]) -> None:
-        """Learn from what a claim returned."""
+    def answered(self, wanted: Wanted, rows: Sequence[Claimed], now: float, took: float) -> None:
+        """Learn from what a claim returned `now`, after `took` seconds."""
+        if not wanted.heads:
+            self._anew_at = now + min(LONGEST, max(ANEW, took / SHARE))
         if len(rows) >= wanted.limit:
             self.hungry = True
             self.behind = self.behind or any(row.lost_generation is not None for row in rows)
-            for row in rows:  # in the order of their lines; of takeovers nothing follows, but then comes a look
-                self._heads[row.queue, row.priority] = Head(row.queue, row.priority, row.run_at_ms)
+            for row in rows:  # in the order of their lines
+                if row.lost_generation is None:
+                    self._heads[row.queue, row.priority] = Head(row.queue, row.priority, row.run_at_ms)
         else:
             self.hungry = self.hungry or bool(wanted.heads)
             self._heads.clear()

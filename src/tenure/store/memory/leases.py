@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from operator import attrgetter
 
 from msgspec.structs import replace
 
 from tenure.errors import LeaseHeld, Misuse, NotAllowed, NotFound
-from tenure.protocol.job import Answer, Claimed, Claimer, Ending, Turn, Verdict, Wanted
+from tenure.protocol.job import Answer, Claimed, Claimer, Ending, Outlook, Turn, Verdict, Wanted
 from tenure.protocol.lease import Token
 from tenure.protocol.lifecycle import ENDINGS, FINAL, Actor, Move, State, Verb
 from tenure.store.contract import MAX_GENERATION
@@ -76,17 +76,18 @@ def turn(
     *,
     careful: bool = False,  # noqa: ARG001 -- nobody can lock a single job here
 ) -> Turn:
-    """Settle, then claim, then tell when time alone will make the next job claimable."""
+    """Settle, then claim."""
     answers = settle(world, claimer.owner, endings)
-    claimed = [one for want in wanted for one in claim(world, claimer, want)]
-    looks = {queue for want in wanted if want.takeovers for queue in want.queues}
-    return Turn(answers, claimed, _first_ahead(_claimable_in(world, looks)) if looks else None)
+    return Turn(answers, [one for want in wanted for one in claim(world, claimer, want)])
 
 
-def soonest(world: World, queues: Sequence[str]) -> float | None:
-    """Tell when time alone will make a job claimable, 0.0 when one is."""
-    moments = _claimable_in(world, set(queues))
-    return 0.0 if any(seconds <= 0 for seconds in moments) else _first_ahead(moments)
+def outlook(world: World, queues: Sequence[str]) -> Outlook:
+    """Tell what time has made claimable, and when it will the next time."""
+    now = world.now()
+    leases = [row.lease_remaining(now) or 0.0 for row in world.index.running.values() if row.queue in queues]
+    dues = [(run_at - now.at).total_seconds() for run_at in world.index.due_times(queues, now.at)]
+    ahead = [seconds for seconds in leases + dues if seconds > 0]
+    return Outlook(any(one <= 0 for one in dues), any(one <= 0 for one in leases), min(ahead, default=None))
 
 
 def progress(world: World, owner: str, token: Token, value: str) -> Answer:
@@ -134,18 +135,6 @@ def _candidates(world: World, wanted: Wanted, now: Instant) -> Iterator[Row]:
         yield from sorted(owned, key=attrgetter("lease_until", "id"))
     for job in world.index.due(wanted, now.at):
         yield world.jobs[job]
-
-
-def _claimable_in(world: World, queues: Collection[str]) -> list[float]:
-    """List in how many seconds jobs of these queues become claimable; what is claimable already has 0 or less."""
-    now = world.now()
-    leases = [row.lease_remaining(now) or 0.0 for row in world.index.running.values() if row.queue in queues]
-    dues = [(run_at - now.at).total_seconds() for run_at in world.index.due_times(queues, now.at)]
-    return leases + dues
-
-
-def _first_ahead(moments: list[float]) -> float | None:
-    return min([seconds for seconds in moments if seconds > 0], default=None)
 
 
 def _claiming(world: World, row: Row, now: Instant) -> Move | None:

@@ -55,7 +55,7 @@ class MemoryVerbs:
     renew = _verb(leases.renew)
     settle = _verb(leases.settle)
     turn = _verb(leases.turn)
-    soonest = _verb(leases.soonest)
+    outlook = _verb(leases.outlook)
     progress = _verb(leases.progress)
     guard = _verb(leases.guard)
     recall_step = _verb(leases.recall_step)

@@ -155,17 +155,17 @@ UPDATE tenure_jobs SET
     @take
 RETURNING @claimed
 
--- name: soonest
--- Milliseconds until time alone will make a job claimable: the next end of a lease, or the next due time; and whether
--- one is claimable now.
+-- name: outlook
+-- Whether a job is due, whether a lease has ended, and milliseconds until time alone will make the next one claimable.
 WITH RECURSIVE
 @lanes,
 clock AS MATERIALIZED (SELECT @clock AS moment)
-SELECT ceil(extract(epoch FROM
-        min(soon) FILTER (WHERE soon > (SELECT moment FROM clock)) - (SELECT moment FROM clock)) * 1000)::bigint,
-    coalesce(min(soon) <= (SELECT moment FROM clock), FALSE)
+SELECT coalesce(bool_or(at <= (SELECT moment FROM clock)) FILTER (WHERE NOT leased), FALSE),
+    coalesce(bool_or(at <= (SELECT moment FROM clock)) FILTER (WHERE leased), FALSE),
+    ceil(extract(epoch FROM
+        min(at) FILTER (WHERE at > (SELECT moment FROM clock)) - (SELECT moment FROM clock)) * 1000)::bigint
 FROM (
-    SELECT lease_until AS soon FROM tenure_jobs
+    SELECT lease_until AS at, TRUE AS leased FROM tenure_jobs
     WHERE state = 'running' AND queue = ANY (:queues::text[])
     UNION ALL
     SELECT (
@@ -173,14 +173,14 @@ FROM (
         WHERE j.state = 'available' AND j.queue = lane.queue AND j.priority = lane.priority
             AND j.run_at <= (SELECT moment FROM clock)
         ORDER BY j.run_at DESC LIMIT 1
-    ) FROM lane
+    ), FALSE FROM lane
     UNION ALL
     SELECT (
         SELECT j.run_at FROM tenure_jobs AS j
         WHERE j.state = 'available' AND j.queue = lane.queue AND j.priority = lane.priority
             AND j.run_at > (SELECT moment FROM clock)
         ORDER BY j.run_at LIMIT 1
-    ) FROM lane
+    ), FALSE FROM lane
 ) AS moments
 
 -- name: create_named

@@ -65,6 +65,7 @@ lane (queue, place, priority) AS (
 )
 
 -- name: claim
+-- differs: what was claimed leaves no entry in an index here, so that a line begins where its first job stands
 -- Within a lane the index is already in claim order, so the depth of a queue does not matter. CROSS JOIN keeps lanes
 -- outermost, and LIMIT -1 keeps SQLite from dropping their order.
 WITH RECURSIVE
@@ -90,24 +91,25 @@ WHERE id IN (SELECT id FROM expired UNION ALL SELECT id FROM due)
     AND max(generation, (SELECT floor FROM tenure_store)) < :max_generation
 RETURNING @claimed
 
--- name: soonest
--- Milliseconds until time alone will make a job claimable: the next end of a lease, or the next due time; and whether
--- one is claimable now.
+-- name: outlook
+-- Whether a job is due, whether a lease has ended, and milliseconds until time alone will make the next one claimable.
 WITH RECURSIVE
 @lanes
-SELECT min(ms) FILTER (WHERE ms > 0), coalesce(min(ms) <= 0, FALSE) FROM (
-    SELECT lease_until - :boot_ms AS ms FROM tenure_jobs
+SELECT coalesce(max(ms <= 0) FILTER (WHERE NOT leased), FALSE), coalesce(max(ms <= 0) FILTER (WHERE leased), FALSE),
+    min(ms) FILTER (WHERE ms > 0)
+FROM (
+    SELECT lease_until - :boot_ms AS ms, TRUE AS leased FROM tenure_jobs
     WHERE state = 'running' AND queue IN (SELECT queue FROM wanted)
     UNION ALL
     SELECT (
         SELECT min(j.run_at) FROM tenure_jobs AS j
         WHERE j.state = 'available' AND j.queue = lane.queue AND j.priority = lane.priority
-    ) - :now_ms FROM lane WHERE priority IS NOT NULL
+    ) - :now_ms, FALSE FROM lane WHERE priority IS NOT NULL
     UNION ALL
     SELECT (
         SELECT min(j.run_at) FROM tenure_jobs AS j
         WHERE j.state = 'available' AND j.queue = lane.queue AND j.priority = lane.priority AND j.run_at > :now_ms
-    ) - :now_ms FROM lane WHERE priority IS NOT NULL
+    ) - :now_ms, FALSE FROM lane WHERE priority IS NOT NULL
 )
 
 -- name: create_named

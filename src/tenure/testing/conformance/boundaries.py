@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tenure.errors import LeaseHeld
@@ -26,20 +28,21 @@ def test_a_job_is_due_at_the_very_moment(still_bench: Bench) -> None:
 
 
 def test_what_will_be_claimable_is_told_to_the_very_moment(still_bench: Bench) -> None:
-    def soonest() -> float | None:
-        return still_bench.do(still_bench.verbs.soonest, (QUEUE,))
+    def outlook() -> tuple[Any, ...]:
+        found = still_bench.do(still_bench.verbs.outlook, (QUEUE,))
+        return found.due, found.abandoned, found.soonest
 
     still_bench.enqueue(delay=10.0)
     still_bench.shift(10.0 - TICK)
-    assert soonest() == pytest.approx(TICK)
+    assert outlook() == (False, False, pytest.approx(TICK))
     still_bench.shift(TICK)
-    assert soonest() == 0.0
+    assert outlook() == (True, False, None)
     still_bench.worker().claim_one()
-    assert soonest() == LEASE
+    assert outlook() == (False, False, LEASE)
     still_bench.shift(LEASE - TICK)
-    assert soonest() == pytest.approx(TICK)
+    assert outlook() == (False, False, pytest.approx(TICK))
     still_bench.shift(TICK)
-    assert soonest() == 0.0
+    assert outlook() == (False, True, None)
 
 
 def test_a_lease_ends_at_the_very_moment(still_bench: Bench) -> None:

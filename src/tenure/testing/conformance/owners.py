@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from tenure.protocol.job import Ending, Foremost, Verdict, Wanted, WorkerRecord
+from tenure.protocol.job import Ending, Foremost, Verdict, WorkerRecord
 from tenure.protocol.lease import Token
 from tenure.protocol.lifecycle import State, Verb
 from tenure.testing.conformance.bench import LATE, LEASE, QUEUE, Bench, Worker, token, wanted
@@ -103,75 +105,54 @@ def test_a_turn_claims_for_each_want(bench: Bench) -> None:
     assert [one.id for one in turn.claimed] == [slow, fast]
 
 
-def test_a_turn_tells_when_to_look_again(bench: Bench) -> None:
-    claimer = bench.worker().claimer
+def test_the_outlook_tells_what_time_will_make_claimable(bench: Bench) -> None:
+    worker = bench.worker("ada")
+    assert _outlook(bench) == (False, False, None)
+    job = bench.enqueue(delay=50.0, priority=3, lease=20.0)
+    assert _outlook(bench) == (False, False, pytest.approx(50.0, abs=LATE))
+    bench.enqueue(delay=60.0)
+    assert _outlook(bench) == (False, False, pytest.approx(50.0, abs=LATE))
+    assert _outlook(bench, "other") == (False, False, None)
+    bench.shift(55.0)
+    assert _outlook(bench) == (True, False, pytest.approx(5.0, abs=LATE))
+    held = worker.claim_one()
+    assert held.id == job
+    assert _outlook(bench) == (False, False, pytest.approx(5.0, abs=LATE))
+    bench.shift(10.0)
+    worker.complete(worker.claim_one())
+    assert _outlook(bench) == (False, False, pytest.approx(10.0, abs=LATE))
+    worker.renew(held)
+    assert _outlook(bench) == (False, False, pytest.approx(20.0, abs=LATE))
+    bench.shift(21.0)
+    assert _outlook(bench) == (False, True, None)
+    worker.complete(bench.worker("bob").claim_one())
+    bench.move(Verb.CANCEL, job)
+    assert _outlook(bench) == (False, False, None)
 
-    def soonest(*wants: Wanted) -> float | None:
-        return bench.do(bench.verbs.turn, claimer, [], wants).soonest
 
-    assert soonest(wanted(1)) is None
-    bench.enqueue(delay=50.0, priority=3)
-    bench.enqueue(queue="other", delay=5.0)
-    assert soonest(wanted(1)) == pytest.approx(50.0, abs=LATE)
-    assert soonest(wanted(1, takeovers=False)) is None
-    assert soonest(wanted(1, queues=("other", QUEUE))) == pytest.approx(5.0, abs=LATE)
-    bench.enqueue(lease=20.0)
-    assert soonest(wanted(1)) == pytest.approx(20.0, abs=LATE)
-    bench.shift(30.0)
-    assert soonest(wanted(0)) == pytest.approx(20.0, abs=LATE)
-    assert soonest() is None
-
-
-def test_a_turn_leaves_out_what_could_be_claimed_already(bench: Bench) -> None:
+def test_the_outlook_tells_what_is_due_and_abandoned_now_and_what_comes_after_that(bench: Bench) -> None:
     bench.enqueue()
     bench.enqueue(task="of others")
     bench.enqueue(delay=40.0)
     held = bench.worker("ada").take(bench.enqueue(lease=20.0), 20.0)
     bench.shift(30.0)
-    turn = bench.do(bench.verbs.turn, bench.worker().claimer, [], [wanted(0)])
-    assert turn.soonest == pytest.approx(10.0, abs=LATE)
+    assert _outlook(bench) == (True, True, pytest.approx(10.0, abs=LATE))
     assert bench.get(held.id).phase == "expired"
 
 
-def test_a_store_tells_when_a_job_will_be_claimable(bench: Bench) -> None:
-    def soonest(*queues: str) -> float | None:
-        return bench.do(bench.verbs.soonest, queues or (QUEUE,))
-
-    worker = bench.worker("ada")
-    assert soonest() is None
-    job = bench.enqueue(delay=50.0, priority=3, lease=20.0)
-    assert soonest() == pytest.approx(50.0, abs=LATE)
-    bench.enqueue(delay=60.0)
-    assert soonest() == pytest.approx(50.0, abs=LATE)
-    assert soonest("other") is None
-    bench.shift(55.0)
-    assert soonest() == 0.0
-    held = worker.claim_one()
-    assert held.id == job
-    assert soonest() == pytest.approx(5.0, abs=LATE)
-    bench.shift(10.0)
-    worker.complete(worker.claim_one())
-    assert soonest() == pytest.approx(10.0, abs=LATE)
-    worker.renew(held)
-    assert soonest() == pytest.approx(20.0, abs=LATE)
-    bench.shift(21.0)
-    assert soonest() == 0.0
-    worker.complete(bench.worker("bob").claim_one())
-    bench.move(Verb.CANCEL, job)
-    assert soonest() is None
-
-
-def test_a_store_tells_that_a_job_is_claimable_now(bench: Bench) -> None:
-    def soonest(*queues: str) -> float | None:
-        return bench.do(bench.verbs.soonest, queues)
-
+def test_the_outlook_asks_for_queues_and_not_for_tasks_and_changes_nothing(bench: Bench) -> None:
     before = bench.snapshot(bench.enqueue(delay=30.0))
     bench.enqueue(queue="other", task="of others", priority=-5)
     bench.enqueue(queue="other", delay=5.0, priority=5)
-    assert soonest("other") == 0.0
-    assert soonest(QUEUE, "other") == 0.0
-    assert soonest(QUEUE) == pytest.approx(30.0, abs=LATE)
+    assert _outlook(bench, "other") == (True, False, pytest.approx(5.0, abs=LATE))
+    assert _outlook(bench, QUEUE, "other") == (True, False, pytest.approx(5.0, abs=LATE))
+    assert _outlook(bench, QUEUE) == (False, False, pytest.approx(30.0, abs=LATE))
     bench.snapshot(before.record.id).assert_same(before)
+
+
+def _outlook(bench: Bench, *queues: str) -> tuple[Any, ...]:
+    outlook = bench.do(bench.verbs.outlook, queues or (QUEUE,))
+    return outlook.due, outlook.abandoned, outlook.soonest
 
 
 def test_workers_are_listed_with_what_they_hold(bench: Bench) -> None:

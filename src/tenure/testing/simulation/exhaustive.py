@@ -38,7 +38,7 @@ DEVIATIONS: Final = 2
 
 _HELD: Final = 1.2 * LEASE
 _STEP: Final = 0.001
-_PLAIN: Final = frozenset({"soonest"})
+_PLAIN: Final = frozenset({"outlook"})
 """Requests that change nothing that matters; they always get there."""
 
 _REQUEST: Final = ("there", "held back", "lost", "twice", "crash", "pause")

@@ -1,0 +1,150 @@
+"""The feeder looks for what time has made claimable: when, and what follows from what it finds."""
+
+from __future__ import annotations
+
+import pytest
+
+from tenure.protocol.job import Outlook, Turn
+from tenure.protocol.lease import SHORTEST
+from tenure.protocol.lifecycle import Verb
+from tenure.worker.feeder import LOOK, LOOK_WITHOUT_BELL
+from tests.worker.bench import claimed
+from tests.worker.feeding import FeederBench, outlook
+
+
+@pytest.fixture
+def bench() -> FeederBench:
+    return FeederBench()
+
+
+def test_it_looks_when_the_next_lease_ends(bench: FeederBench) -> None:
+    bench.store.script["outlook"] = outlook(soonest=0.75)
+    bench.quiet()
+    bench.clock.advance(0.5)
+    bench.feeder.round()
+    assert bench.store.asked == []
+    assert bench.feeder._pause() == 0.25
+    bench.store.script["outlook"] = outlook(abandoned=True)
+    bench.clock.advance(0.25)
+    bench.feeder.round()
+    assert bench.feeder._pause() == 0.0
+    bench.feeder.round()
+    assert bench.store.names == ["outlook", "turn"]
+    [(_, [wanted])] = bench.turns()
+    assert wanted.takeovers
+
+
+@pytest.mark.parametrize(("has_bell", "pause"), [(True, LOOK), (False, LOOK_WITHOUT_BELL)])
+def test_it_looks_from_time_to_time_whatever_rings(bench: FeederBench, has_bell: bool, pause: float) -> None:
+    bench.feeder.has_bell = has_bell
+    bench.store.script["outlook"] = outlook(soonest=600.0)
+    bench.quiet()
+    bench.clock.advance(pause * 0.75)
+    bench.feeder.round()
+    assert bench.store.asked == []
+    bench.clock.advance(pause * 0.25)
+    bench.feeder.round()
+    assert bench.store.names == ["outlook"]
+
+
+def test_no_lease_waits_longer_than_a_second_after_its_end_for_a_look(bench: FeederBench) -> None:
+    """The shortest lease, begun by somebody else right after a look that could not know of it."""
+    bench.quiet()
+    end = bench.clock() + SHORTEST
+
+    def clockwork(_queues: object) -> Outlook:
+        left = end - bench.clock()
+        return outlook(abandoned=left <= 0, soonest=left if left > 0 else None)
+
+    bench.store.script["outlook"] = clockwork
+    while not bench.turns():
+        bench.clock.advance(bench.feeder._pause())
+        bench.feeder.round()
+    assert end <= bench.clock() < end + 1.0
+
+
+def test_a_look_that_finds_nothing_claims_nothing_and_comes_again() -> None:
+    bench = FeederBench(queues=("b", "a"))
+    bench.quiet()
+    for _ in range(3):
+        bench.clock.advance(LOOK)
+        bench.feeder.round()
+        bench.feeder.round()
+    assert bench.store.asked == [("outlook", (["a", "b"],))] * 3
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["due", "abandoned"])
+def test_a_look_is_followed_by_a_claim_of_what_it_found(bench: FeederBench, lost: bool) -> None:
+    bench.quiet()
+    bench.store.script["outlook"] = outlook(due=not lost, abandoned=lost)
+    bench.clock.advance(LOOK)
+    bench.feeder.round()
+    bench.feeder.round()
+    assert bench.store.names == ["outlook", "turn"]
+    [(_, [wanted])] = bench.turns()
+    assert wanted.takeovers is lost
+
+
+def test_a_look_that_others_have_work_for_is_not_repeated_at_once(bench: FeederBench) -> None:
+    """What can be claimed now may be of a task that this worker does not have."""
+    bench.quiet()
+    bench.store.script["outlook"] = outlook(due=True, abandoned=True)
+    bench.clock.advance(LOOK)
+    for _ in range(3):
+        bench.feeder.round()
+    assert bench.store.names == ["outlook", "turn"]
+    assert bench.feeder._pause() == pytest.approx(LOOK)
+
+
+def test_a_look_holds_up_neither_what_is_to_be_settled_nor_what_is_to_be_claimed(bench: FeederBench) -> None:
+    run = bench.run()
+    bench.quiet()
+    bench.clock.advance(LOOK)
+    bench.finish(run)
+    bench.feeder.round()
+    bench.clock.advance(LOOK)
+    bench.feeder.ring()
+    bench.feeder.round()
+    assert bench.store.names == ["turn", "outlook"] * 2
+
+
+def test_a_turn_that_fills_every_slot_does_not_put_the_look_off(bench: FeederBench) -> None:
+    bench.quiet()
+    bench.answers(Turn([], [claimed(f"j{number}") for number in range(3)]))
+    bench.clock.advance(LOOK)
+    bench.feeder.ring()
+    bench.feeder.round()
+    assert bench.store.names == ["turn", "outlook"]
+
+
+def test_what_a_look_found_while_no_slot_was_free_is_claimed_once_there_is_one(bench: FeederBench) -> None:
+    bench.quiet()
+    bench.store.script["outlook"] = outlook(abandoned=True)
+    bench.answers(Turn([], [claimed(f"j{number}") for number in range(3)]))
+    bench.clock.advance(LOOK)
+    bench.feeder.ring()
+    bench.feeder.round()
+    bench.finish(bench.executor.started[0])
+    bench.feeder.round()
+    assert [wanted[0].takeovers for _, wanted in bench.turns()] == [False, True]
+
+
+def test_without_a_free_slot_no_look_is_taken(bench: FeederBench) -> None:
+    bench.quiet()
+    for number in range(3):
+        bench.run(f"j{number}")
+    bench.clock.advance(LOOK)
+    bench.feeder.round()
+    assert bench.store.asked == []
+
+
+@pytest.mark.parametrize("verb", [Verb.FAIL, Verb.RETRY, Verb.SNOOZE])
+def test_it_looks_when_a_job_of_its_own_comes_back(bench: FeederBench, verb: Verb) -> None:
+    run = bench.run()
+    bench.quiet()
+    bench.finish(run, verb, delay=0.5)
+    bench.feeder.round()
+    assert bench.feeder._pause() == 0.5
+    bench.clock.advance(0.5)
+    bench.feeder.round()
+    assert bench.store.names == ["turn", "outlook"]
