@@ -35,7 +35,7 @@ class Scale:
 
 FULL = Scale(
     rounds=5,
-    seconds=2.0,
+    seconds=1.0,
     most=100_000,
     pickups=100,
     idle=20,

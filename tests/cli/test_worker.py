@@ -9,8 +9,9 @@ from datetime import UTC, datetime
 
 import pytest
 
+from tenure import App
 from tenure.cli.logs import JsonFormatter, LineFormatter, configure_logging
-from tenure.cli.worker import split_names
+from tenure.cli.worker import doubtful_queues, split_names
 
 
 @pytest.mark.parametrize(
@@ -26,6 +27,18 @@ from tenure.cli.worker import split_names
 )
 def test_queues_are_split_at_commas(given: list[str], names: tuple[str, ...]) -> None:
     assert split_names(given) == names
+
+
+def test_a_queue_whose_name_looks_mistyped_is_told() -> None:
+    app = App("memory://")
+    app.task(queue="billing")(print_nothing)
+    worker = app.worker(queues=("biling", "default", "nightly", "billing"))
+    [doubt] = doubtful_queues(worker)
+    assert doubt == "no task of this app goes to the queue biling by itself: did you mean billing?"
+
+
+def print_nothing() -> None:
+    """Do nothing."""
 
 
 @pytest.fixture

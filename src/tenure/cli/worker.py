@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,6 +22,7 @@ from tenure.errors import Misuse
 if TYPE_CHECKING:
     from tenure.worker.worker import Worker
 
+_logger = logging.getLogger("tenure.cli")
 _COMMA = re.compile(r"(?<!\\),")
 
 
@@ -80,6 +82,7 @@ def worker(
     made = call.app.worker(**{setting: value for setting, value in said.items() if value is not None})
     configure_logging(log_level, as_json=call.screen.as_json)
     _show(call, describe(made))
+    _tell_doubts(made)
     leave_output()  # where it is full or closed, a handler that prints meets what it would meet without us
     made.run()
 
@@ -107,6 +110,19 @@ def describe(made: Worker) -> dict[str, Any]:
     }
 
 
+def _tell_doubts(made: Worker) -> None:
+    for doubt in doubtful_queues(made):
+        _logger.warning("%s", doubt)
+
+
+def doubtful_queues(made: Worker) -> Iterator[str]:
+    """Tell of queues that no task goes to by default and whose names look mistyped."""
+    named = {task.defaults.queue for task in made.app.tasks.values()}
+    for queue in made.queues:
+        if queue not in named and (close := get_close_matches(queue, sorted(named), 1)):
+            yield f"no task of this app goes to the queue {queue} by itself: did you mean {close[0]}?"
+
+
 def _show(call: Call, banner: dict[str, Any]) -> None:
     call.screen.emit(banner)
     if call.screen.as_json:
@@ -118,4 +134,4 @@ def _show(call: Call, banner: dict[str, Any]) -> None:
         f"tasks {', '.join(banner['tasks'])}",
         f"at once {banner['slots']} async, {banner['threads']} in threads, {banner['processes']} in processes",
     ]
-    logging.getLogger("tenure.cli").info("%s", "; ".join(lines))
+    _logger.info("%s", "; ".join(lines))
