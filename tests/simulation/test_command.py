@@ -14,6 +14,12 @@ from tenure.testing.simulation import __main__ as command
 from tenure.testing.simulation import runner
 
 
+@pytest.fixture(autouse=True)
+def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make no forks, which tests with threads must not, whatever this host has."""
+    monkeypatch.setattr(command, "processors", lambda: 1)
+
+
 @pytest.fixture
 def torn_fence(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let fences accept everything."""
@@ -94,6 +100,9 @@ def test_a_search_that_is_cut_short_says_so(capsys: pytest.CaptureFixture[str]) 
         ("--seconds 2 --write here.jsonl", "--trace and --write play one history alone"),
         ("--histories 2 --trace", "--trace and --write play one history alone"),
         ("--first --trace", "--trace and --write play one history alone"),
+        ("--processes 0", "argument --processes: '0' is no number from 1 upwards"),
+        ("--processes 2 --trace", "--trace and --write play one history alone"),
+        ("--processes 2 --exhaustive", "--processes share none"),
         ("--program update", "add --exhaustive"),
         ("--choices 0 --trace", "add --exhaustive, and --trace or --write"),
         ("--exhaustive --choices 0", "add --exhaustive, and --trace or --write"),

@@ -23,7 +23,7 @@ from tenure.proof.judge.settled import settle
 from tenure.proof.judge.verdict import Check, Judgement, Result, Verdict, Violation
 from tenure.proof.needs import ENDINGS, RENEWALS, check_call
 
-__all__ = ["INVARIANTS", "Judgement", "Result", "Verdict", "Violation", "judge"]
+__all__ = ["INVARIANTS", "Judgement", "Result", "Verdict", "Violation", "broken_in", "judge"]
 
 
 def _always(_evidence: Evidence) -> str | None:
@@ -101,6 +101,18 @@ INVARIANTS: tuple[Invariant, ...] = (
 
 def judge(history: History) -> Judgement:
     """Judge a run; raises Misuse where a line does not tell what it must, or the run names an unknown invariant."""
+    evidence = _sorted(history)
+    results = _results(evidence)
+    good = all(result.good for result in results)
+    return Judgement(good, results, _counts(history), _notes(evidence))
+
+
+def broken_in(history: History) -> list[Result]:
+    """Judge a run, and return no more than what speaks against it; raises what `judge` does."""
+    return [result for result in _results(_sorted(history)) if not result.good]
+
+
+def _sorted(history: History) -> Evidence:
     unknown = set(history.meta.must_fail) - {invariant.number for invariant in INVARIANTS}
     if unknown:
         raise Misuse(f"{history.meta.place or 'meta'}: must_fail names {', '.join(sorted(unknown))}, no invariant")
@@ -108,9 +120,11 @@ def judge(history: History) -> Judgement:
         check_call(call)
     evidence = Evidence(history)
     settle(evidence)
-    results = tuple(_assert(invariant, evidence) for invariant in INVARIANTS)
-    good = all(result.good for result in results)
-    return Judgement(good, results, _counts(history), _notes(evidence))
+    return evidence
+
+
+def _results(evidence: Evidence) -> tuple[Result, ...]:
+    return tuple([_assert(invariant, evidence) for invariant in INVARIANTS])
 
 
 def _notes(evidence: Evidence) -> tuple[str, ...]:
@@ -121,7 +135,7 @@ def _assert(invariant: Invariant, evidence: Evidence) -> Result:
     must_fail = invariant.number in evidence.meta.must_fail
     because = None if must_fail else invariant.why_not(evidence)
     checks = [] if because else list(invariant.check(evidence))
-    violations = tuple([check for check in checks if check is not None])
+    violations = tuple([check for check in checks if check is not None]) if any(checks) else ()
     if must_fail:
         verdict = Verdict.MUST_FAIL if violations else Verdict.IDLE
         because = "this run is made to break it" + ("" if violations else ", and nothing did")

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 
 from tenure.proof.history import Call, Entry
-from tenure.proof.judge.evidence import Case, Evidence, latest, precedes, right_of
+from tenure.proof.judge.evidence import Case, Evidence, latest, precedes, right_of, sent
 from tenure.proof.judge.settled import CLAIMS, is_operators
 from tenure.proof.judge.verdict import Check, broken
 from tenure.proof.judge.words import deed, turn, who
@@ -42,7 +42,7 @@ def _why_not_the_holder(evidence: Evidence, case: Case, write: Call) -> tuple[st
         return f"{who(write)} asked for that generation only {evidence.words.at(claim.sent)}", claim
     newer = case.first_granted_above(write.generation or 0)
     ended = next((end for end in case.ends.get(write.generation or 0, ()) if end is not write), None)
-    moved = case.spans.surely(latest(claim), write.sent)
+    moved = case.spans.surely(latest(claim), write.sent) if case.moves else None
     for cause in (newer, ended, moved):
         if cause is not None and precedes(cause, write):
             return evidence.words.did(cause), cause
@@ -157,7 +157,7 @@ def one_holder_of_a_handle(evidence: Evidence) -> Iterator[Check]:
     """I17: Of two processes that hold one handle, as after a fork, at most one is accepted under a version of it."""
     for case in evidence.cases.values():
         users: dict[tuple[int | None, int | None], dict[str, Call]] = {}
-        for write in sorted(case.writes, key=lambda write: write.sent):
+        for write in sorted(case.writes, key=sent):
             users.setdefault((write.generation, write.version), {}).setdefault(write.process, write)
         for (generation, _), firsts in users.items():
             if len(firsts) == 1:

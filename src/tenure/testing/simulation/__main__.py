@@ -11,12 +11,15 @@ import math
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from tenure.errors import Misuse
 from tenure.proof.history import write
 from tenure.testing.simulation.exhaustive import DEPTH, DEVIATIONS, PROGRAMS, replay, search
 from tenure.testing.simulation.marks import MARKS
+from tenure.testing.simulation.parallel import processors, run_in
 from tenure.testing.simulation.runner import ENOUGH, CollectedBetween, Report, run
 from tenure.testing.simulation.theatre import STORES, Played, Theatre
 
@@ -32,12 +35,15 @@ def main(words: list[str]) -> int:
     mistake = _mistake(asked)
     if mistake is not None:
         parser.error(mistake)
+    alone = asked.trace or asked.write is not None
+    if not alone and not asked.exhaustive:
+        return _run(asked)
     theatre = Theatre(asked.store)
     with theatre.open():
-        if asked.trace or asked.write is not None:
+        if alone:
             return _replay(theatre, asked)
         with CollectedBetween():
-            return _search(theatre, asked) if asked.exhaustive else _run(theatre, asked)
+            return _search(theatre, asked)
 
 
 def say(line: str) -> None:
@@ -55,6 +61,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--first", action="store_true", help="stop at the first broken history")
     parser.add_argument("--histories", type=_some, help="how many histories to play, however long that takes")
     parser.add_argument("--seed", type=int, default=1, help="the seed of the first history (default: 1)")
+    parser.add_argument(
+        "--processes",
+        type=_some,
+        help="how many histories to play at a time (default: as many as there are processors)",
+    )
     parser.add_argument("--exhaustive", action="store_true", help="two workers, one job, every history up to a depth")
     parser.add_argument(
         "--program", choices=list(PROGRAMS), help="exhaustive: what the job does (default: all in turn)"
@@ -98,14 +109,14 @@ def _choices(text: str) -> tuple[int, ...]:
 def _mistake(asked: argparse.Namespace) -> str | None:
     """Tell what is asked for and would not be done."""
     alone = asked.trace or asked.write is not None
-    if alone and (asked.seconds is not None or asked.histories is not None or asked.first):
-        return "--trace and --write play one history alone: leave --seconds, --histories and --first out"
+    if alone and (asked.seconds or asked.histories or asked.processes or asked.first):
+        return "--trace and --write play one history alone: leave --seconds, --histories, --processes and --first out"
     if asked.program is not None and not asked.exhaustive:
         return "--program is what the job does in a search: add --exhaustive"
     if asked.choices is not None and not (alone and asked.exhaustive):
         return "--choices are those of one history of a search: add --exhaustive, and --trace or --write"
-    if asked.exhaustive and asked.histories is not None:
-        return "--histories ends no search: leave it out, or --exhaustive"
+    if asked.exhaustive and (asked.histories or asked.processes):
+        return "--histories ends no search, and --processes share none: leave them out, or --exhaustive"
     if asked.write is not None and (asked.write.is_dir() or not asked.write.absolute().parent.is_dir()):
         return f"cannot write {asked.write}: it is a folder, or its folder is not there"
     return None
@@ -138,10 +149,14 @@ def _refused(why: str) -> int:
     return _MISTAKE
 
 
-def _run(theatre: Theatre, asked: argparse.Namespace) -> int:
-    say(f"simulating on the {asked.store} store, seeds from {asked.seed} on")
-    report = run(
-        theatre,
+def _run(asked: argparse.Namespace) -> int:
+    processes = asked.processes or processors()
+    say(
+        f"simulating on the {asked.store} store, seeds from {asked.seed} on, in"
+        f" {'1 process' if processes == 1 else f'{processes} processes'}"
+    )
+    report = (_run_here if processes == 1 else partial(run_in, processes))(
+        asked.store,
         asked.seed,
         histories=asked.histories,
         seconds=asked.seconds if asked.histories is not None else asked.seconds or _SECONDS,
@@ -151,6 +166,12 @@ def _run(theatre: Theatre, asked: argparse.Namespace) -> int:
     _progress(report)
     _tell_marks(report)
     return _verdict(report)
+
+
+def _run_here(store: str, seed: int, **limits: Any) -> Report:
+    theatre = Theatre(store)
+    with theatre.open(), CollectedBetween():
+        return run(theatre, seed, **limits)
 
 
 def _search(theatre: Theatre, asked: argparse.Namespace) -> int:

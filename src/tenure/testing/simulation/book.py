@@ -92,7 +92,8 @@ class Book:
     def turn(self, note: Note, answered: float | None, turn: Turn | None) -> None:
         """Write a feeder's turn: the end of each run, and each claim."""
         claimer, endings, wanted = note.args
-        self._endings(note, answered, endings, None if turn is None else turn.answers)
+        if endings:
+            self._endings(note, answered, endings, None if turn is None else turn.answers)
         if wanted:
             self._claims(note, answered, claimer, None if turn is None else turn.claimed)
 
@@ -102,8 +103,10 @@ class Book:
         owner = note.args[0].owner
         for place, ending in enumerate(endings):
             answer = None if answers is None else answers[place]
-            told = {"result": ending.result, "detail": ending.reason or ""}
-            self._write(note, answered, str(ending.verb), ending.token, owner, answer, **told)
+            detail = ending.reason or ""
+            self._write(
+                note, answered, str(ending.verb), ending.token, owner, answer, result=ending.result, detail=detail
+            )
 
     def _claims(self, note: Note, answered: float | None, claimer: Claimer, claimed: Sequence[Claimed] | None) -> None:
         if claimed is None:
@@ -181,7 +184,10 @@ class Book:
         answer: Answer | None,
         *,
         result: str | None = None,
-        **fields: Any,
+        lease: float | None = None,
+        key: str | None = None,
+        value: str | None = None,
+        detail: str = "",
     ) -> Call:
         outcome: Outcome = "unknown"
         current = None
@@ -199,8 +205,11 @@ class Book:
             generation=token.generation,
             owner=owner,
             current=current,
+            lease=lease,
+            key=key,
+            value=value,
             result=result,
-            **fields,
+            detail=detail,
         )
         self.calls.append(line)
         return line

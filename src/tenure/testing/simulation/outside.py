@@ -31,11 +31,25 @@ def seams(stage: Stage, chance: random.Random) -> dict[str, object]:
         **{f"tenure.worker.{module}:queue": stage.queue for module in _QUEUED},
         "tenure.worker.worker:time": stage.time,
         "tenure.worker.worker:Settings": cache(Settings),  # they cannot change, and to check them takes a while
+        "tenure.worker.worker:new_owner": _nobody,  # each process has the identity that the world gives it
+        "tenure.worker.worker:socket": _OneHost(),
         "tenure.worker.run:random": chance,
         "tenure.store.driver:random": chance,
         "tenure.protocol.ending:traceback": _Brief(),
         "tenure.hold:os": _OneProcess(),
     }
+
+
+def _nobody() -> str:
+    return "nobody"
+
+
+class _OneHost:
+    """Stands for the module `socket`: all live on one host, whose name the kernel need not be asked for."""
+
+    @staticmethod
+    def gethostname() -> str:
+        return "host"
 
 
 class _OneProcess:

@@ -37,6 +37,13 @@ class Report:
         if played.violations:
             self.broken.append((played, choices))
 
+    def join(self, part: Report) -> None:
+        """Count the histories of a part of the same run, which come after those that were counted."""
+        self.histories += part.histories
+        self.processor_seconds += part.processor_seconds
+        self.reached.update(part.reached)
+        self.broken += part.broken[: self.most_findings - len(self.broken)]
+
     def ends_early(self, seconds: float | None) -> bool:
         """Say whether enough was found, or the time is over."""
         return len(self.broken) >= self.most_findings or (seconds is not None and self.seconds >= seconds)

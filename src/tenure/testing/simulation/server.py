@@ -72,7 +72,7 @@ class NotingWorld(World):
         """Read the store's clock."""
         if self.instant is None:
             tick = self.clock() + self.shift
-            self.instant = Instant(tick, EPOCH + timedelta(seconds=tick))
+            self.instant = Instant(tick, EPOCH + timedelta(0, tick))
         return self.instant
 
     def save(self, row: MemoryRow) -> None:

@@ -15,7 +15,7 @@ import msgspec
 
 from tenure.errors import BadSettings
 from tenure.proof.history import History
-from tenure.proof.judge import judge
+from tenure.proof.judge import broken_in
 from tenure.testing.simulation.cast import Cast
 from tenure.testing.simulation.outside import seams, simulated
 from tenure.testing.simulation.plan import Plan, draw
@@ -100,19 +100,19 @@ class Theatre:
 
 def _judged(world: World, history: History) -> list[str]:
     """Have a history judged, and return what is wrong with it; what a run is made to show becomes a mark."""
-    judgement = judge(history)
-    if judgement.good:
+    broken = broken_in(history)
+    if not broken:
         return []
     excused: frozenset[str] = frozenset()
     if not world.plan.fenced:
         excused |= _UNFENCED
-        if not judgement["I9"].good:
+        if any(result.invariant == "I9" for result in broken):
             world.marks.reach("update lost without a fence")
     if any(fault.what == "prune" for fault in world.plan.faults):
         excused |= _PRUNED
     return [
         f"{result.invariant}: {violation}"
-        for result in judgement.results
-        if not result.good and result.invariant not in excused
+        for result in broken
+        if result.invariant not in excused
         for violation in result.violations
     ]

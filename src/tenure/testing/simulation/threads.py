@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
+from bisect import insort
 from collections import deque
 from collections.abc import Callable
-from heapq import heappop, heappush
 from types import TracebackType
 from typing import Any, Final
 
@@ -107,7 +107,7 @@ class Scheduler:
         self.over = False
         self._bodies = bodies
         self._chance = chance
-        self._plan: list[tuple[float, int, Task | None, Any, Any]] = []
+        self._plan: list[tuple[float, int, Task | None, Any, Any]] = []  # sorted: so few are quicker than in a heap
         self._number = 0
         self._steps = 0
         self._until = 0.0
@@ -120,7 +120,7 @@ class Scheduler:
     def at(self, moment: float, action: Callable[..., object], *given: object) -> None:
         """Do `action` at a moment."""
         self._number += 1
-        heappush(self._plan, (moment, self._number, None, action, given))
+        insort(self._plan, (moment, self._number, None, action, given))
 
     def spawn(self, group: Group, name: str, target: Callable[[], object]) -> Task:
         """Start a task in a moment."""
@@ -144,7 +144,7 @@ class Scheduler:
         plan, until = self._plan, self._until
         self.current = None
         while plan and plan[0][0] <= until:
-            self.now, _, task, what, value = heappop(plan)
+            self.now, _, task, what, value = plan.pop(0)
             if task is None:
                 what(*value)
             elif task.ticket == what and not task.group.dead:
@@ -199,7 +199,7 @@ class Scheduler:
         if seconds is not None:
             self._number += 1
             moment = self.now + max(seconds / task.group.rate, _SOONEST)
-            heappush(self._plan, (moment, self._number, task, task.ticket, TIMEOUT))
+            insort(self._plan, (moment, self._number, task, task.ticket, TIMEOUT))
         value = self.switch()
         if value is TIMEOUT and waiters is not None and task in waiters:
             waiters.remove(task)  # so that nothing wakes it from a later wait
@@ -235,12 +235,12 @@ class Scheduler:
         if not self.over:
             self._number += 1
             moment = self.now + 1e-6 + 2e-4 * self._chance()
-            heappush(self._plan, (moment, self._number, task, task.ticket, value))
+            insort(self._plan, (moment, self._number, task, task.ticket, value))
 
     def wake_at(self, moment: float, task: Task, ticket: int, value: Any) -> None:
         """Resume a task at a moment, now if that is past, unless it was resumed before that."""
         self._number += 1
-        heappush(self._plan, (max(moment, self.now), self._number, task, ticket, value))
+        insort(self._plan, (max(moment, self.now), self._number, task, ticket, value))
 
 
 # -- what the modules of the worker see
