@@ -130,6 +130,6 @@ def abandoned(bench: FeederBench) -> None:
     bench.quiet()
     bench.store.script["outlook"] = outlook(abandoned=True)
     bench.clock.advance(LOOK)
-    bench.feeder.round()
+    bench.feeder._look()
     bench.store.script["outlook"] = NOTHING
     bench.store.asked.clear()

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tenure.protocol.job import Outlook, Turn
+from tenure.protocol.job import Outlook
 from tenure.protocol.lease import SHORTEST
 from tenure.protocol.lifecycle import Verb
 from tenure.worker.feeder import LOOK, LOOK_WITHOUT_BELL
-from tests.worker.bench import claimed
 from tests.worker.feeding import FeederBench, outlook
 
 
@@ -27,11 +26,16 @@ def test_it_looks_when_the_next_lease_ends(bench: FeederBench) -> None:
     bench.store.script["outlook"] = outlook(abandoned=True)
     bench.clock.advance(0.25)
     bench.feeder.round()
-    assert bench.feeder._pause() == 0.0
-    bench.feeder.round()
     assert bench.store.names == ["outlook", "turn"]
     [(_, [wanted])] = bench.turns()
     assert wanted.takeovers
+
+
+def test_between_two_looks_there_is_a_pause(bench: FeederBench) -> None:
+    """What others will have to do soon is no reason to ask a thousand times a second."""
+    bench.store.script["outlook"] = outlook(soonest=0.001)
+    bench.quiet()
+    assert bench.feeder._pause() == pytest.approx(0.01)
 
 
 @pytest.mark.parametrize(("has_bell", "pause"), [(True, LOOK), (False, LOOK_WITHOUT_BELL)])
@@ -96,7 +100,7 @@ def test_a_look_that_others_have_work_for_is_not_repeated_at_once(bench: FeederB
     assert bench.feeder._pause() == pytest.approx(LOOK)
 
 
-def test_a_look_holds_up_neither_what_is_to_be_settled_nor_what_is_to_be_claimed(bench: FeederBench) -> None:
+def test_a_look_goes_before_what_is_to_be_settled_or_claimed(bench: FeederBench) -> None:
     run = bench.run()
     bench.quiet()
     bench.clock.advance(LOOK)
@@ -105,28 +109,20 @@ def test_a_look_holds_up_neither_what_is_to_be_settled_nor_what_is_to_be_claimed
     bench.clock.advance(LOOK)
     bench.feeder.ring()
     bench.feeder.round()
-    assert bench.store.names == ["turn", "outlook"] * 2
+    assert bench.store.names == ["outlook", "turn"] * 2
 
 
-def test_a_turn_that_fills_every_slot_does_not_put_the_look_off(bench: FeederBench) -> None:
+def test_the_first_free_slot_of_a_full_worker_goes_to_what_is_abandoned(bench: FeederBench) -> None:
+    """Where jobs are long, whatever is due would hold that slot for as long again."""
     bench.quiet()
-    bench.answers(Turn([], [claimed(f"j{number}") for number in range(3)]))
-    bench.clock.advance(LOOK)
+    runs = [bench.run(f"j{number}") for number in range(3)]
+    bench.store.script["outlook"] = outlook(due=True, abandoned=True)
+    bench.clock.advance(600.0)
     bench.feeder.ring()
+    bench.finish(runs[0])
     bench.feeder.round()
-    assert bench.store.names == ["turn", "outlook"]
-
-
-def test_what_a_look_found_while_no_slot_was_free_is_claimed_once_there_is_one(bench: FeederBench) -> None:
-    bench.quiet()
-    bench.store.script["outlook"] = outlook(abandoned=True)
-    bench.answers(Turn([], [claimed(f"j{number}") for number in range(3)]))
-    bench.clock.advance(LOOK)
-    bench.feeder.ring()
-    bench.feeder.round()
-    bench.finish(bench.executor.started[0])
-    bench.feeder.round()
-    assert [wanted[0].takeovers for _, wanted in bench.turns()] == [False, True]
+    [(_, [wanted])] = bench.turns()
+    assert (wanted.limit, wanted.takeovers) == (1, True)
 
 
 def test_without_a_free_slot_no_look_is_taken(bench: FeederBench) -> None:

@@ -40,7 +40,7 @@ def test_what_was_wanted_is_wanted_again_after_an_outage(bench: FeederBench) -> 
         bench.feeder.round()
     bench.store.script["turn"] = quiet_turn
     bench.feeder.round()
-    assert bench.store.names == ["turn", "turn", "outlook"]
+    assert bench.store.names == ["outlook", "turn", "turn"]
 
 
 def test_a_look_that_could_not_be_taken_is_taken_again_and_loses_no_end(bench: FeederBench) -> None:
@@ -57,7 +57,7 @@ def test_a_look_that_could_not_be_taken_is_taken_again_and_loses_no_end(bench: F
         bench.feeder.round()
     bench.store.script["outlook"] = NOTHING
     bench.feeder.round()
-    assert bench.store.names == ["outlook", "turn", "outlook"]
+    assert bench.store.names == ["outlook", "outlook", "turn"]
     assert [settled for settled, _, _ in bench.settled] == [run]
 
 
@@ -120,7 +120,7 @@ def test_r28_after_a_lost_answer_it_gives_back_what_it_does_not_know_of(bench: F
     bench.store.script["turn"] = quiet_turn
     bench.store.script["held"] = [known.lease.token, Token("claimed unheard", 7)]
     bench.feeder.round()
-    assert bench.store.names == ["held", "turn", "outlook"]
+    assert bench.store.names == ["held", "turn"]
     [(endings, _)] = bench.turns()
     assert [(ending.token, ending.verb) for ending in endings] == [(Token("claimed unheard", 7), Verb.RELEASE)]
 
@@ -147,7 +147,7 @@ def test_r28_it_asks_until_it_was_told_what_it_holds(bench: FeederBench) -> None
     bench.feeder.round()
     bench.feeder.ring()
     bench.feeder.round()
-    assert bench.store.names == ["turn", "held", "held", "turn", "outlook", "turn"]
+    assert bench.store.names == ["outlook", "turn", "held", "held", "turn", "turn"]
 
 
 def test_ends_whose_answer_was_lost_are_repeated(bench: FeederBench) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tenure.protocol.job import Claimed, Head, Wanted
-from tenure.worker.lane import ANEW, LONGEST, SHARE, Lane
+from tenure.worker.lane import ANEW, LONGEST, MOST_HEADS, SHARE, Lane
 from tests.worker.bench import claimed
 from tests.worker.feeding import FeederBench
 
@@ -43,9 +43,25 @@ def test_after_a_filled_claim_the_next_one_goes_on_where_it_ended(lane: Lane) ->
 def test_a_claim_that_was_not_filled_is_followed_by_one_from_the_very_beginning(lane: Lane) -> None:
     answer(lane, 2, rows(9, 8))
     answer(lane, 2, rows(7))
+    assert not lane.hungry
+    assert answer(lane, 2, []).heads == ()
+
+
+def test_a_ring_meanwhile_may_have_been_for_what_stands_before_the_place(lane: Lane) -> None:
+    answer(lane, 2, rows(9, 8))
+    lane.ring()
+    answer(lane, 2, rows(7))
     assert lane.hungry
     assert answer(lane, 2, []).heads == ()
     assert not lane.hungry
+
+
+def test_of_many_lines_those_that_were_read_last_are_known(lane: Lane) -> None:
+    lines = [row for number in range(MOST_HEADS) for row in rows(5, queue=f"q{number}")]
+    answer(lane, MOST_HEADS, lines)
+    answer(lane, 2, rows(4, queue="q0") + rows(4, queue="new"))
+    known = {head.queue for head in lane.want(1, 0.0).heads}
+    assert known == {f"q{number}" for number in range(MOST_HEADS)} - {"q1"} | {"new"}
 
 
 @pytest.mark.parametrize(("took", "pause"), [(0.01, ANEW), (0.2, 0.2 / SHARE), (7.0, LONGEST)])

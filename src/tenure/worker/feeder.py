@@ -38,6 +38,7 @@ of it for waking up, asking and claiming."""
 LOOK_WITHOUT_BELL = 0.25
 """Seconds between two looks where nothing rings."""
 
+_BETWEEN_LOOKS = 0.01  # seconds at least, for what comes due in quick succession may be others' work
 _PAUSE_AFTER_FAILURE = (0.1, 5.0)
 _BUSY = 0.5  # seconds until a run is settled again whose job another transaction had locked
 
@@ -103,7 +104,7 @@ class Feeder:
     def ring(self) -> None:
         """Look for work now."""
         for lane in self._lanes:
-            lane.hungry = True
+            lane.ring()
         self._wake.set()
 
     def stop_claiming(self) -> None:
@@ -128,19 +129,18 @@ class Feeder:
     # -- the feeder's own thread
 
     def round(self) -> None:
-        """Do one turn if there is anything to do: settle, claim, dispatch; and look, when it is time to."""
+        """Look if it is time to, and do one turn if there is anything to do: settle, claim, dispatch."""
         self._answered = False
         self._reconcile()
         for lane in self._lanes:
             lane.prefetch.review()
         free = self._free()
-        looks = bool(free) and self._clock() >= self._next_look  # asked before the turn may fill every slot
+        if free and self._clock() >= self._next_look:
+            self._look()  # before the claim, which might fill the only slot with what is due instead of abandoned
         wanted = [(lane, lane.want(room, self._clock())) for lane, room in free if lane.behind or lane.hungry]
         endings = self._gather()
         if endings or wanted:
             self._turn(endings, wanted)
-        if looks:
-            self._look()
 
     def _turn(self, endings: list[tuple[Run | None, Ending]], wanted: list[tuple[Lane, Wanted]]) -> None:
         sent_at = self._clock()
@@ -217,10 +217,13 @@ class Feeder:
         outlook = self._driver.do(self._verbs.outlook, sorted({queue for lane in self._lanes for queue in lane.queues}))
         self._answered = True
         for lane in self._lanes:  # who has no room now claims as soon as there is some
-            lane.hungry = lane.hungry or outlook.due
-            lane.behind = lane.behind or outlook.abandoned
+            if outlook.due:
+                lane.ring()
+            if outlook.abandoned:
+                lane.behind = True
         pause = LOOK if self.has_bell else LOOK_WITHOUT_BELL
-        self._next_look = self._clock() + (pause if outlook.soonest is None else min(pause, outlook.soonest))
+        soonest = pause if outlook.soonest is None else max(_BETWEEN_LOOKS, outlook.soonest)
+        self._next_look = self._clock() + min(pause, soonest)
 
     def _tell(self, endings: list[tuple[Run | None, Ending]], answers: list[Answer]) -> None:
         now = self._clock()

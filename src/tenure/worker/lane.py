@@ -15,6 +15,9 @@ SHARE = 1 / 20
 
 LONGEST = 10.0
 
+MOST_HEADS = 64
+"""Lines of which it is known where they begin; with more of them, the others are read from their beginning."""
+
 
 class Lane:
     """One executor's part of the claiming.
@@ -24,9 +27,9 @@ class Lane:
 
     While claims are filled, each goes on where the last one ended: in PostgreSQL, what was claimed stands in the way of
     the next claim for as long as the oldest transaction of the whole server lasts. What becomes due before that place,
-    such as a job of a transaction that took long to commit, is found by a claim that begins at the very beginning: the
-    one after a claim that was not filled, and one every `ANEW` seconds, or so often that this takes a `SHARE` of the
-    time.
+    such as a job of a transaction that took long to commit, is found by a claim that begins at the very beginning: one
+    every `ANEW` seconds, or so often that this takes a `SHARE` of the time; and, if it rang, the one after a claim that
+    was not filled.
     """
 
     def __init__(self, prefetch: Prefetch, names: Iterable[str], queues: tuple[str, ...]) -> None:
@@ -37,6 +40,7 @@ class Lane:
         self.behind = False
         self.queues = queues
         self._heads: dict[tuple[str, int], Head] = {}
+        self._rung = False  # since the last claim that began at the very beginning
         self._anew_at = 0.0
 
     def next_queues(self) -> tuple[str, ...]:
@@ -44,11 +48,17 @@ class Lane:
         self.queues = self.queues[1:] + self.queues[:1]
         return self.queues
 
+    def ring(self) -> None:
+        """Hear that there may be something to claim."""
+        self.hungry = self._rung = True
+
     def want(self, room: int, now: float) -> Wanted:
         """Ask for up to `room` jobs, in the next claim."""
         if now >= self._anew_at:
             self._heads.clear()
         heads = tuple(self._heads.values())
+        if not heads:
+            self._rung = False
         wanted = Wanted(self.next_queues(), self.names_in_order, room, takeovers=self.behind, heads=heads)
         # Before asking: a ring that comes while the answer is under way still counts.
         self.hungry = self.behind = False
@@ -61,12 +71,21 @@ class Lane:
         if len(rows) >= wanted.limit:
             self.hungry = True
             self.behind = self.behind or any(row.lost_generation is not None for row in rows)
-            for row in rows:  # in the order of their lines
-                if row.lost_generation is None:
-                    self._heads[row.queue, row.priority] = Head(row.queue, row.priority, row.run_at_ms)
+            self._go_on_after(rows)
         else:
-            self.hungry = self.hungry or bool(wanted.heads)
             self._heads.clear()
+            if self._rung:
+                self.hungry = True
+
+    def _go_on_after(self, rows: Sequence[Claimed]) -> None:
+        """Remember where these stood, in the order of their lines; the lines that were read last are kept."""
+        for row in rows:
+            if row.lost_generation is None:
+                line = (row.queue, row.priority)
+                self._heads.pop(line, None)
+                self._heads[line] = Head(*line, row.run_at_ms)
+        for line in list(self._heads)[:-MOST_HEADS]:
+            del self._heads[line]
 
     def unanswered(self, wanted: Wanted) -> None:
         """Ask for the same again."""

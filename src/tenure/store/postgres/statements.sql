@@ -127,19 +127,17 @@ expired AS MATERIALIZED (
 ),
 due AS MATERIALIZED (
     SELECT job.id
-    FROM (
-        SELECT queue, priority, coalesce((
-            SELECT max(timestamptz 'epoch' + run_at_ms * interval '1 millisecond')
-            FROM unnest(:head_queue::text[], :head_priority::integer[], :head_run_at_ms::bigint[])
-                AS head (queue, priority, run_at_ms)
-            WHERE head.queue = lane.queue AND head.priority = lane.priority
-        ), '-infinity') AS head
-        FROM lane ORDER BY priority DESC, place
-    ) AS best
+    FROM (SELECT queue, priority FROM lane ORDER BY priority DESC, place) AS best
     CROSS JOIN LATERAL (
         SELECT j.id FROM tenure_jobs AS j
         WHERE j.state = 'available' AND j.queue = best.queue AND j.priority = best.priority
-            AND j.run_at >= best.head AND j.run_at <= (SELECT @clock)
+            AND j.run_at >= coalesce((
+                SELECT max(timestamptz 'epoch' + run_at_ms * interval '1 millisecond')
+                FROM unnest(:head_queue::text[], :head_priority::integer[], :head_run_at_ms::bigint[])
+                    AS head (queue, priority, run_at_ms)
+                WHERE head.queue = best.queue AND head.priority = best.priority
+            ), '-infinity')
+            AND j.run_at <= (SELECT @clock)
             AND j.task = ANY (:tasks::text[]) AND j.generation < :max_generation::bigint
         ORDER BY j.run_at, j.id
         LIMIT :limit::bigint
