@@ -119,7 +119,8 @@ def run(asked: argparse.Namespace) -> Results:
                     print(f"  took {time.monotonic() - asked_at:.0f} s", flush=True)
                     results.answers.append(Answer(question=question.name, store=store, sizes=question.sizes, rows=rows))
                     results.entrants.update((entrant.name, About.of(entrant)) for entrant in entrants)
-    results.minutes = round((time.monotonic() - began) / 60, 1)
+                    results.minutes = round((time.monotonic() - began) / 60, 1)
+                    results.write(asked.results)  # what was found stays, should the run be broken off
     return results
 
 
@@ -143,7 +144,6 @@ def main() -> int:
         results = Results.read(asked.results)
     else:
         results = run(asked)
-        results.write(asked.results)
     if asked.results == RESULTS:
         page.write(results)
     print(page.bars_table(results))
