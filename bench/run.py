@@ -1,6 +1,6 @@
 """Measure Tenure beside its peers and the limits of this machine: each question in one run, by turns.
 
-    python -m bench.run                      all questions on every store, about an hour
+    python -m bench.run                      all questions on every store, most of an hour
     python -m bench.run --quick              one round with few jobs, some minutes
     python -m bench.run --store sqlite --question drain --entrant huey
     python -m bench.run --page               write the page again from the results of the last run
@@ -140,10 +140,7 @@ def main() -> int:
     parser.add_argument("--page", action="store_true", help="measure nothing, write the page from the results")
     asked = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that nothing is left running
-    if asked.page:
-        results = Results.read(asked.results)
-    else:
-        results = run(asked)
+    results = Results.read(asked.results) if asked.page else run(asked)
     if asked.results == RESULTS:
         page.write(results)
     print(page.bars_table(results))
