@@ -13,15 +13,15 @@ POSTGRES = (
     _postgres(
         "settle without owner",
         "an end names its owner (R5)",
-        "WHERE id = ANY (ARRAY[ending.job]) AND owner = :owner::text AND",
-        "WHERE id = ANY (ARRAY[ending.job]) AND state = 'running' AND",
+        "    WHERE id = ANY (ARRAY[ending.job]) AND owner = :owner::text AND",
+        "    WHERE id = ANY (ARRAY[ending.job]) AND state = 'running' AND",
         *suite("postgres", "endings", "leases"),
     ),
     _postgres(
         "settle without generation",
         "an end names its generation (R5)",
-        " AND job.generation = ending.generation\n",
-        "\n",
+        " AND job.generation = ending.generation\n    RETURNING",
+        "\n    RETURNING",
         *suite("postgres", "leases"),
     ),
     _postgres(
@@ -124,5 +124,21 @@ POSTGRES = (
         "        connection.execute(_HASTY)\n",
         "",
         ("tests/postgres/test_migrations.py",),
+    ),
+    _postgres(
+        "complete all without owner",
+        "an end names its owner (R5)",
+        "WHERE id = ANY (ARRAY[ending.job]) AND owner = :owner::text AND job.generation = ending.generation\n"
+        "RETURNING id, job.generation\n\n-- name: settle",
+        "WHERE id = ANY (ARRAY[ending.job]) AND state = 'running' AND job.generation = ending.generation\n"
+        "RETURNING id, job.generation\n\n-- name: settle",
+        *suite("postgres", "endings", "leases", "owners"),
+    ),
+    _postgres(
+        "complete all without generation",
+        "an end names its generation (R5)",
+        " AND job.generation = ending.generation\nRETURNING id, job.generation\n\n-- name: settle",
+        "\nRETURNING id, job.generation\n\n-- name: settle",
+        *suite("postgres", "endings", "leases", "owners"),
     ),
 )

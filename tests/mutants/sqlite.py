@@ -37,6 +37,21 @@ SQLITE = (
         "lifecycle",
     ),
     _sqlite(
+        "complete all without owner",
+        "an end names its owner (R5)",
+        f"{_OWNER}\nRETURNING id, generation\n\n-- name: settle",
+        "WHERE id = :job AND state = 'running' AND generation = :generation\n"
+        "RETURNING id, generation\n\n-- name: settle",
+        "endings",
+    ),
+    _sqlite(
+        "complete all without generation",
+        "an end names its generation (R5)",
+        f"{_OWNER}\nRETURNING id, generation\n\n-- name: settle",
+        "WHERE id = :job AND owner = :owner\nRETURNING id, generation\n\n-- name: settle",
+        "endings",
+    ),
+    _sqlite(
         "renew without owner",
         "a renewal names its owner (R5)",
         f"{_OWNER} AND lease_until > :boot_ms",

@@ -11,13 +11,15 @@ import pytest
 from msgspec.structs import replace
 
 from tenure.protocol.job import Head, NewJob, Wanted
+from tenure.store.calls import COMPLETED
+from tenure.store.calls import claim as claim_call
+from tenure.store.calls import enqueue as enqueue_call
 from tenure.store.contract import MAX_GENERATION
 from tenure.store.driver import SyncDriver
 from tenure.store.postgres import PostgresStore
 from tenure.store.postgres.connect import Connection
 from tenure.store.postgres.requests import lay_out
 from tenure.store.rows import ENQUEUE_COLUMNS
-from tenure.store.sql import _claim
 from tenure.store.statements import Call
 from tests.postgres.conftest import ADA, claim
 
@@ -42,10 +44,17 @@ HOT = {
         ("job", "generation", "verb", "target", "counts", "delay_ms", "result", "reason", "failure"),
         ENDINGS,
     ),
+    "complete_all": Call(
+        "complete_all",
+        {"owner": "o", "verb": "complete", "target": "completed"},
+        COMPLETED,
+        [(job, generation, None) for job, generation in TOKENS],
+    ),
     "complete": Call("complete", {**TOKEN, "verb": "complete", "target": "completed", "result": None}),
     "guard": Call("guard", TOKEN),
     "explain": Call("explain", {}, ("job",), [(job,) for job, _ in TOKENS]),
     "enqueue": Call("enqueue", {}, ENQUEUE_COLUMNS, [JOB]),
+    "enqueue_alike": enqueue_call([NewJob("job", "work")]),
     "met": Call("met", {}, ("id", "task", "unique_key"), [("job", "work", "key")]),
     "find_newest": Call(
         "find_newest", {"ids": None, "queue": None, "task": None, "state": None, "limit": 50, "after": "job 5"}
@@ -145,8 +154,8 @@ def test_under_an_old_snapshot_what_was_claimed_does_not_stand_in_the_way(
             wading, knowing, outlook = (
                 blocks_read(connection, call)
                 for call in (
-                    _claim(ADA, wants),
-                    _claim(ADA, replace(wants, heads=(Head("default", 0, last.run_at_ms),))),
+                    claim_call(ADA, wants),
+                    claim_call(ADA, replace(wants, heads=(Head("default", 0, last.run_at_ms),))),
                     HOT["outlook"],
                 )
             )

@@ -119,8 +119,12 @@ def claimed(row: Row) -> Claimed:
     )  # fmt: skip
 
 
-def claim_order(row: Row) -> tuple[int, int, str]:
-    """Sort rows of the part `claimed` as they were meant to be claimed; RETURNING promises no order."""
+def claimed_in_order(taken: Sequence[Row]) -> list[Claimed]:
+    """Read rows of the part `claimed` in the order in which they were to be claimed; RETURNING promises none."""
+    return [claimed(row) for row in sorted(taken, key=_claim_order)]
+
+
+def _claim_order(row: Row) -> tuple[int, int, str]:
     return (-row[5], row[15], row[0])
 
 

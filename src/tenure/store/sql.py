@@ -6,7 +6,6 @@ The words of the statements are each store's own (`statements.sql`); their names
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 
 from tenure.errors import NotAllowed, NotFound, Unavailable
 from tenure.protocol.job import (
@@ -30,16 +29,14 @@ from tenure.protocol.job import (
     WorkerRecord,
 )
 from tenure.protocol.lease import Token
-from tenure.protocol.lifecycle import State, Verb, ending, operation
+from tenure.protocol.lifecycle import State, Verb, operation
 from tenure.protocol.op import Op, ask
-from tenure.store import floor, rows
+from tenure.store import calls, floor, rows
 from tenure.store.contract import FLOOR_STEP, MAX_GENERATION, Admission
 from tenure.store.refusals import met_by, owns, why_not_claimed, why_not_renewed, why_not_settled
 from tenure.store.statements import Batch, Call, Row
 
 _TOKEN = ("job", "generation")
-_ENDING = ("job", "generation", "verb", "target", "counts", "delay_ms", "result", "reason", "failure")
-_COMPLETION = {"verb": str(Verb.COMPLETE), "target": str(ending(Verb.COMPLETE).target)}
 _ENQUEUE_TRIES = 3
 _SILENT_MS = 86_400_000  # a worker unheard of for a day is forgotten
 
@@ -54,6 +51,8 @@ class SqlVerbs:
 
     def enqueue(self, jobs: Sequence[NewJob]) -> Op[list[Enqueued]]:
         """Store new jobs; see `Verbs.enqueue`."""
+        if not jobs:
+            return []
         answers: dict[str, Enqueued] = {}
         first: dict[str, NewJob] = {}
         for job in jobs:
@@ -61,7 +60,7 @@ class SqlVerbs:
         missing = list(first.values())
         for _ in range(_ENQUEUE_TRIES):
             # A job that a unique key kept out is tried again when its rival has ended in between.
-            stored = yield from _one(Call("enqueue", {}, rows.ENQUEUE_COLUMNS, [rows.enqueue_row(j) for j in missing]))
+            stored = yield from _one(calls.enqueue(missing))
             answers.update((id_, Enqueued(id_, created=True)) for (id_,) in stored)
             missing = [job for job in missing if job.id not in answers]
             if missing:
@@ -77,7 +76,7 @@ class SqlVerbs:
 
     def claim(self, claimer: Claimer, wanted: Wanted) -> Op[list[Claimed]]:
         """Take due and abandoned jobs; see `Verbs.claim`."""
-        return _claimed((yield from _one(_claim(claimer, wanted))))
+        return rows.claimed_in_order((yield from _one(calls.claim(claimer, wanted))))
 
     def claim_named(self, claimer: Claimer, job: str, duration: float, *, create: bool) -> Op[Claimed]:
         """Take one job by its id; see `Verbs.claim_named`."""
@@ -112,8 +111,7 @@ class SqlVerbs:
         """End runs; see `Verbs.settle`."""
         if not endings:
             return []
-        alone = len(endings) == 1 and endings[0].verb is Verb.COMPLETE
-        ended = yield from _one(_complete(owner, endings[0]) if alone else _settle(owner, endings))
+        ended = yield from _one(calls.settle(owner, endings))
         return (yield from self._answers(owner, endings, ended))
 
     def turn(
@@ -122,13 +120,13 @@ class SqlVerbs:
         """Settle and claim in one round trip; see `Verbs.turn`."""
         if careful and endings:
             return (yield from self._careful_turn(claimer, endings, wanted))
-        calls = [_settle(claimer.owner, endings)] if endings else []
-        calls += [_claim(claimer, want) for want in wanted]
-        if not calls:
+        asked = [calls.settle(claimer.owner, endings)] if endings else []
+        asked += [calls.claim(claimer, want) for want in wanted]
+        if not asked:
             return Turn([], [])
-        replies = yield from ask(Batch(tuple(calls)))
+        replies = yield from ask(Batch(tuple(asked)))
         ended = replies.pop(0) if endings else []
-        taken = [claimed for reply in replies for claimed in _claimed(reply)]
+        taken = [claimed for reply in replies for claimed in rows.claimed_in_order(reply)]
         answers = yield from self._answers(claimer.owner, endings, ended)
         return Turn(answers, taken)
 
@@ -346,52 +344,3 @@ def _not_done(endings: Sequence[Ending], done: set[Token]) -> list[Ending]:
 def _one(call: Call) -> Op[list[Row]]:
     (answer,) = yield from ask(Batch((call,)))
     return answer
-
-
-def _claim(claimer: Claimer, wanted: Wanted) -> Call:
-    return Call(
-        "claim",
-        {
-            "owner": claimer.owner,
-            "worker": claimer.worker,
-            "queues": wanted.queues,
-            "tasks": wanted.tasks,
-            "limit": wanted.limit,
-            "takeovers": wanted.takeovers,
-            **rows.heads(wanted.heads),
-            "lease_ms": None,
-            "max_generation": MAX_GENERATION,
-        },
-    )
-
-
-def _claimed(taken: list[Row]) -> list[Claimed]:
-    return [rows.claimed(row) for row in sorted(taken, key=rows.claim_order)]
-
-
-def _complete(owner: str, end: Ending) -> Call:
-    token = {"job": end.token.job, "generation": end.token.generation, "owner": owner}
-    return Call("complete", {**token, **_COMPLETION, "result": end.result})
-
-
-@cache
-def _how(verb: Verb) -> tuple[str, str, int]:
-    """Lay out the columns of an ending that its verb decides; a plain number, as both databases bind it quickest."""
-    move = ending(verb)
-    return str(verb), str(move.target), int(move.counts is not None)
-
-
-def _settle(owner: str, endings: Sequence[Ending]) -> Call:
-    laid_out = [
-        (
-            end.token.job,
-            end.token.generation,
-            *_how(end.verb),
-            0 if end.verb is Verb.RELEASE else rows.duration_ms(end.delay),
-            end.result if end.verb is Verb.COMPLETE else None,
-            end.reason,
-            rows.write_failure(end.failure),
-        )
-        for end in sorted(endings, key=lambda end: end.token.job)  # one order of locks for everybody (B34)
-    ]
-    return Call("settle", {"owner": owner}, _ENDING, laid_out)

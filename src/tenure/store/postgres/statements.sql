@@ -51,6 +51,14 @@ rung AS (
     FROM (SELECT DISTINCT queue FROM changed WHERE state = 'available' AND run_at <= @clock) AS due
 )
 
+-- part: stored
+-- What an enqueue does besides storing rows.
+    ON CONFLICT DO NOTHING
+    RETURNING id, queue, state, run_at
+),
+@rung
+SELECT id FROM changed WHERE (SELECT count(*) FROM rung) IS NOT NULL
+
 -- name: enqueue
 -- Rows are stored in one order by everybody, so that two enqueues of the same jobs cannot deadlock (B34).
 WITH changed AS (
@@ -70,11 +78,23 @@ WITH changed AS (
         arguments, secret, trace, named
     )
     ORDER BY unique_key COLLATE "C", id COLLATE "C"
-    ON CONFLICT DO NOTHING
-    RETURNING id, queue, state, run_at
-),
-@rung
-SELECT id FROM changed WHERE (SELECT count(*) FROM rung) IS NOT NULL
+@stored
+
+-- name: enqueue_alike
+-- What `enqueue` does to jobs that differ in nothing but id and arguments, which is how most come, also one alone.
+WITH changed AS (
+    INSERT INTO tenure_jobs (
+        id, task, queue, priority, run_at, lease_ms, max_attempts, max_takeovers, timeout_ms, unique_key, arguments,
+        secret, trace, named, enqueued_at
+    )
+    SELECT id, :task::text, :queue::text, :priority::integer,
+        coalesce(timestamptz 'epoch' + :run_at_ms::bigint * interval '1 millisecond', moment)
+            + :delay_ms::bigint * interval '1 millisecond',
+        :lease_ms::bigint, :max_attempts::integer, :max_takeovers::integer, :timeout_ms::bigint, :unique_key::text,
+        arguments, :secret::text, :trace::text, :named::boolean, moment
+    FROM (SELECT @clock AS moment) AS clock, unnest(:id::text[], :arguments::text[]) AS job (id, arguments)
+    ORDER BY id COLLATE "C"
+@stored
 
 -- name: met
 -- Which job stood in the way of an enqueue: the same id, or a live one with the same unique key.
@@ -244,6 +264,23 @@ UPDATE tenure_jobs SET
 FROM (SELECT @clock AS moment) AS clock
 WHERE id = :job::text AND owner = :owner::text AND generation = :generation::bigint AND @ours
 RETURNING id, generation
+
+-- name: complete_all
+-- What `settle` does where all are completed, which is how nearly every turn ends.
+UPDATE tenure_jobs AS job SET
+    state = :target::text,
+    owner = NULL,
+    lease_until = NULL,
+    finished_at = moment,
+    ended = :verb::text,
+    ended_at = moment,
+    result = ending.result,
+    failure = NULL,
+    reason = NULL
+FROM (SELECT @clock AS moment) AS clock,
+    unnest(:job::text[], :generation::bigint[], :result::text[]) AS ending (job, generation, result)
+WHERE id = ANY (ARRAY[ending.job]) AND owner = :owner::text AND job.generation = ending.generation
+RETURNING id, job.generation
 
 -- name: settle
 -- The end of a run under its token, accepted late as long as nobody else has claimed (R5, R6). Of several endings under one

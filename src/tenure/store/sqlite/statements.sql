@@ -31,7 +31,7 @@ CASE takeovers WHEN 0 THEN 'worker lost once' ELSE 'worker lost ' || (takeovers 
 id, generation, state, task, queue, priority, arguments, attempts, takeovers, max_attempts, lease_ms, timeout_ms, trace,
     lost_generation, lost_worker, run_at
 
--- name: enqueue
+-- part: store
 INSERT INTO tenure_jobs (
     id, task, queue, priority, run_at, lease_ms, max_attempts, max_takeovers, timeout_ms, unique_key, arguments, secret,
     trace, named, enqueued_at
@@ -41,6 +41,13 @@ INSERT INTO tenure_jobs (
 )
 ON CONFLICT DO NOTHING
 RETURNING id
+
+-- name: enqueue
+@store
+
+-- name: enqueue_alike
+-- The same: what is alike stands in the parameters, what is not in the rows.
+@store
 
 -- name: met
 -- Which job stood in the way of an enqueue: the same id, or a live one with the same unique key.
@@ -157,6 +164,21 @@ UPDATE tenure_jobs SET
     failure = NULL,
     reason = NULL
 WHERE id = :job AND owner = :owner AND generation = :generation AND @ours
+RETURNING id, generation
+
+-- name: complete_all
+-- What `settle` does where all are completed, which is how nearly every turn ends.
+UPDATE tenure_jobs SET
+    state = :target,
+    owner = NULL,
+    lease_until = NULL,
+    finished_at = :now_ms,
+    ended = :verb,
+    ended_at = :now_ms,
+    result = :result,
+    failure = NULL,
+    reason = NULL
+WHERE id = :job AND owner = :owner AND generation = :generation
 RETURNING id, generation
 
 -- name: settle

@@ -10,7 +10,7 @@ import pytest
 
 from tenure.errors import NotFound
 from tenure.ids import new_job_id, new_job_ids
-from tenure.protocol.job import Enqueued, Failure, Filter, JobRecord, QueueCounts
+from tenure.protocol.job import Enqueued, Failure, Filter, JobRecord, NewJob, QueueCounts
 from tenure.protocol.lifecycle import State, Verb
 from tenure.protocol.names import LONGEST, check_name
 from tenure.testing.conformance.bench import QUEUE, TASK, Bench, new_job
@@ -66,7 +66,8 @@ UNTOUCHED = (
 COUNTED = {"generation", "attempts", "takeovers"}
 
 
-def test_a_job_reads_back_as_it_was_described(bench: Bench) -> None:
+@pytest.mark.parametrize("others", [[], [new_job(), new_job()]], ids=["alone", "among others"])
+def test_a_job_reads_back_as_it_was_described(bench: Bench, others: list[NewJob]) -> None:
     run_at = datetime(2040, 2, 29, 12, 30, 15, 250_000, tzinfo=UTC)
     described = new_job(
         task="ship",
@@ -83,7 +84,8 @@ def test_a_job_reads_back_as_it_was_described(bench: Bench) -> None:
         secret=("card", "pin"),
         trace="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
     )
-    assert bench.do(bench.verbs.enqueue, [described]) == [Enqueued(described.id, created=True)]
+    jobs = [described, *others]
+    assert bench.do(bench.verbs.enqueue, jobs) == [Enqueued(job.id, created=True) for job in jobs]
     stored = bench.get(described.id)
     told = {field.name for field in fields(JobRecord)} & set(described.__struct_fields__) - {"run_at"}
     for name in sorted(told):

@@ -50,6 +50,25 @@ def test_an_end_other_than_complete_is_told_in_the_history(bench: Bench, verb: V
     assert entry.at == bench.get(job).ended_at
 
 
+def test_r5_of_many_completed_at_once_each_needs_owner_and_generation(bench: Bench) -> None:
+    jobs = sorted(bench.enqueue() for _ in range(4))
+    ada, bob = bench.worker("ada"), bench.worker("bob")
+    mine, (yours,) = ada.claim(3), bob.claim(1)
+    older = Token(mine[1].id, mine[1].generation - 1)
+    ends = [Ending(one, Verb.COMPLETE, result=f'"{one.job}"') for one in (token(mine[0]), older, token(mine[2]))]
+    ends.append(Ending(token(yours), Verb.COMPLETE, result='"stolen"'))
+    for verdicts in ([Verdict.DONE, Verdict.STALE] * 2, [Verdict.ALREADY, Verdict.STALE] * 2):
+        assert [answer.verdict for answer in bench.do(bench.verbs.settle, ada.owner, ends)] == verdicts
+    records = {job: bench.get(job) for job in jobs}
+    done = {mine[0].id, mine[2].id}
+    assert {job: record.result for job, record in records.items()} == {
+        job: f'"{job}"' if job in done else None for job in jobs
+    }
+    assert {job for job, record in records.items() if record.state is State.RUNNING} == {*jobs} - done
+    for job in done:
+        assert (records[job].ended, records[job].finished_at) == (Verb.COMPLETE, records[job].ended_at)
+
+
 def test_an_uneventful_life_has_no_history(bench: Bench) -> None:
     job = bench.enqueue()
     worker = bench.worker()
