@@ -54,6 +54,21 @@ _SAYS = {
     "memory of a drain": "How much the process has grown from a tenth of the jobs until the end.",
     "effects": "Each beside a transaction of one insert; *by hand*: the two statements that guard and complete a job.",
 }
+_UNMET = {
+    "drain, async": "The limit carries out the same SQL without leases, runs, handlers or events around it; what lies"
+    " between the two is the worker's own Python.",
+    "drain, two processes": "SQLite has one writer at a time: two bare loops together are hardly quicker than one.",
+    "enqueue, one at a time": "The bare INSERT rings no bell, does not tell whether the job is there already, and makes"
+    " and checks nothing in Python.",
+    "enqueue, 1,000 a call": "COPY and the bare `executemany` write rows that were made before; here each job is"
+    " checked against its handler's signature, and one whose id or unique key is there already is told from a new one.",
+    "effects": "By hand, with the two statements that guard and complete a job and nothing around them, it stands at"
+    " *by hand, ratio*: that is what a second statement costs in the bare transaction.",
+    "growth": "Jobs that are due later stand in the same index as those that are due.",
+    "old snapshot": "What was completed under the snapshot leaves entries in the index of running jobs, over which each"
+    " look for abandoned ones walks.",
+}
+"""What stands between Tenure and its bars, by question; told where one of them is not met."""
 
 
 def write(results: Results, docs: Path = DOCS) -> None:
@@ -77,6 +92,7 @@ def text(results: Results) -> str:
             "## Bars\n",
             "What Tenure's medians must reach, and whether they do.\n",
             bars_table(results),
+            *_unmet(results),
             *(_question(results, name) for name in dict.fromkeys(answer.question for answer in results.answers)),
             _who(results),
         ]
@@ -122,6 +138,14 @@ def bars_table(results: Results) -> str:
         return table
     left = len(verdicts) - len(asked)
     return f"{table}\n\n{left} of {len(verdicts)} bars were {NOT_ASKED}: {'; '.join(others)}."
+
+
+def _unmet(results: Results) -> Iterator[str]:
+    """Say what stands in the way of the bars that are not met."""
+    questions = dict.fromkeys(bar.question for bar in BARS if judge(results, bar).met is False)
+    for question in questions:
+        if question in _UNMET:
+            yield f"\n{fill(f'*{question}*: {_UNMET[question]}', 120)}"
 
 
 def _bar_cells(verdict: Verdict) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ class Awa(Entrant):
     settings = f"queue storage, {SLOTS:,} slots, {CLAIMERS} claimers, COPY in bulk"
     # Its view of jobs shows none that is claimed.
     weaker = "what it has not yet written at the end of a drain cannot be seen, and is not waited for"
-    lease = "by a heartbeat for each job, and an elected maintainer"
+    lease = "by a sign of life for each job, and an elected maintainer"
     left = "SELECT count(*) FROM awa.jobs WHERE state NOT IN ('completed', 'failed', 'cancelled')"
 
     def prepare(self, address: str) -> None:

@@ -22,7 +22,7 @@ class PersistQueue(Entrant):
     store = "sqlite"
     distribution, library = "persist-queue", "persistqueue"
     in_bulk = False
-    settings = f"WAL, synchronous=FULL as SQLite comes; a loop of get and ack, which looks every {LOOK:g} s"
+    settings = f"WAL, synchronous=FULL as SQLite comes; a loop of get and confirm, which looks every {LOOK:g} s"
     weaker = "no leases: what a lost worker held comes back when a queue is opened anew, whoever still holds it"
     lease = "when the queue is opened anew"
     left = "SELECT count(*) FROM ack_queue_default WHERE status < 5"

@@ -26,7 +26,7 @@ class PgQueuer(Entrant):
         " asyncio.to_thread"
     )
     weaker = "completes by id alone: a late worker deletes the job of its successor"
-    lease = "by a heartbeat for each job, stale after 30 s"
+    lease = "by a sign of life for each job, stale after 30 s"
     left = "SELECT count(*) FROM pgqueuer"
 
     def prepare(self, address: str) -> None:
