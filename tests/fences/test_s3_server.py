@@ -28,6 +28,13 @@ def test_what_was_stored_survives_kill_and_restart() -> None:
     assert not server.folder.exists()
 
 
+def test_whoever_else_answers_on_its_port_is_not_taken_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    with S3Server.start() as server:
+        assert server._ready()
+        monkeypatch.setattr(server, "port", server._ports["filer.port"])
+        assert not server._ready()
+
+
 def test_its_secret_is_needed_and_it_moves_where_its_port_was_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     with S3Server.start() as first:
         assert stat.S_IMODE(first.folder.stat().st_mode) == 0o700

@@ -115,10 +115,12 @@ class S3Server(Server):
 
     def _ready(self) -> bool:
         from botocore.exceptions import BotoCoreError, ClientError  # type: ignore[import-untyped]  # nor does this
+        from botocore.parsers import ResponseParserError  # type: ignore[import-untyped]  # or this
 
         client = self.client(connect_timeout=1, read_timeout=5, retries={"total_max_attempts": 1})
         bucket = f"ready-{secrets.token_hex(6)}"
-        with suppress(BotoCoreError, ClientError):
+        # What is no S3 at all comes from whoever had the port before.
+        with suppress(BotoCoreError, ClientError, ResponseParserError):
             client.create_bucket(Bucket=bucket)
             client.put_object(Bucket=bucket, Key="ready", Body=b"ready")  # an empty one would need no volume
             client.get_object(Bucket=bucket, Key="ready")
