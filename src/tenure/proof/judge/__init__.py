@@ -101,7 +101,7 @@ INVARIANTS: tuple[Invariant, ...] = (
 
 def judge(history: History) -> Judgement:
     """Judge a run; raises Misuse where a line does not tell what it must, or the run names an unknown invariant."""
-    evidence = _sorted(history)
+    evidence = _evidence_in(history)
     results = _results(evidence)
     good = all(result.good for result in results)
     return Judgement(good, results, _counts(history), _notes(evidence))
@@ -109,10 +109,10 @@ def judge(history: History) -> Judgement:
 
 def broken_in(history: History) -> list[Result]:
     """Judge a run, and return no more than what speaks against it; raises what `judge` does."""
-    return [result for result in _results(_sorted(history)) if not result.good]
+    return [result for result in _results(_evidence_in(history)) if not result.good]
 
 
-def _sorted(history: History) -> Evidence:
+def _evidence_in(history: History) -> Evidence:
     unknown = set(history.meta.must_fail) - {invariant.number for invariant in INVARIANTS}
     if unknown:
         raise Misuse(f"{history.meta.place or 'meta'}: must_fail names {', '.join(sorted(unknown))}, no invariant")
@@ -135,7 +135,7 @@ def _assert(invariant: Invariant, evidence: Evidence) -> Result:
     must_fail = invariant.number in evidence.meta.must_fail
     because = None if must_fail else invariant.why_not(evidence)
     checks = [] if because else list(invariant.check(evidence))
-    violations = tuple([check for check in checks if check is not None]) if any(checks) else ()
+    violations = tuple([check for check in checks if check is not None])
     if must_fail:
         verdict = Verdict.MUST_FAIL if violations else Verdict.IDLE
         because = "this run is made to break it" + ("" if violations else ", and nothing did")

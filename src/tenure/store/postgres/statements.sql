@@ -249,18 +249,21 @@ RETURNING id, generation
 (:table::oid IS NULL
     OR ('tenure_jobs'::regclass = :table::oid AND current_setting('synchronous_commit') IN ('on', 'remote_apply')))
 
--- name: complete
--- What `settle` does to one run that is completed, which is how nearly every run ends.
-UPDATE tenure_jobs SET
+-- part: completion
     state = :target::text,
     owner = NULL,
     lease_until = NULL,
     finished_at = moment,
     ended = :verb::text,
     ended_at = moment,
-    result = :result::text,
     failure = NULL,
     reason = NULL
+
+-- name: complete
+-- What `settle` does to one run that is completed, which is how nearly every run ends.
+UPDATE tenure_jobs SET
+    @completion,
+    result = :result::text
 FROM (SELECT @clock AS moment) AS clock
 WHERE id = :job::text AND owner = :owner::text AND generation = :generation::bigint AND @ours
 RETURNING id, generation
@@ -268,15 +271,8 @@ RETURNING id, generation
 -- name: complete_all
 -- What `settle` does where all are completed, which is how nearly every turn ends.
 UPDATE tenure_jobs AS job SET
-    state = :target::text,
-    owner = NULL,
-    lease_until = NULL,
-    finished_at = moment,
-    ended = :verb::text,
-    ended_at = moment,
-    result = ending.result,
-    failure = NULL,
-    reason = NULL
+    @completion,
+    result = ending.result
 FROM (SELECT @clock AS moment) AS clock,
     unnest(:job::text[], :generation::bigint[], :result::text[]) AS ending (job, generation, result)
 WHERE id = ANY (ARRAY[ending.job]) AND owner = :owner::text AND job.generation = ending.generation

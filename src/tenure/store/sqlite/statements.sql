@@ -151,9 +151,7 @@ RETURNING id, generation
 -- differs: PostgreSQL's stands with what else a connection is asked before its first verb
 SELECT @ours
 
--- name: complete
--- What `settle` does to one run that is completed, which is how nearly every run ends.
-UPDATE tenure_jobs SET
+-- part: completion
     state = :target,
     owner = NULL,
     lease_until = NULL,
@@ -163,21 +161,18 @@ UPDATE tenure_jobs SET
     result = :result,
     failure = NULL,
     reason = NULL
+
+-- name: complete
+-- What `settle` does to one run that is completed, which is how nearly every run ends.
+UPDATE tenure_jobs SET
+    @completion
 WHERE id = :job AND owner = :owner AND generation = :generation AND @ours
 RETURNING id, generation
 
 -- name: complete_all
 -- What `settle` does where all are completed, which is how nearly every turn ends.
 UPDATE tenure_jobs SET
-    state = :target,
-    owner = NULL,
-    lease_until = NULL,
-    finished_at = :now_ms,
-    ended = :verb,
-    ended_at = :now_ms,
-    result = :result,
-    failure = NULL,
-    reason = NULL
+    @completion
 WHERE id = :job AND owner = :owner AND generation = :generation
 RETURNING id, generation
 
