@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.mutants.ends import ENDS
-from tests.mutants.feeding import LANE, OUTLOOK, PACE, PREFETCH
+from tests.mutants.feeding import LANE, OUTLOOK, PACE, PREFETCH, SETTLER
 from tests.mutants.mutant import Mutant, suite
 
 HOLDING = (
@@ -352,4 +352,5 @@ WORKER = (
     *PREFETCH,
     *PACE,
     *OUTLOOK,
+    *SETTLER,
 )

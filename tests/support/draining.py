@@ -89,8 +89,7 @@ class TurnedWorker:
 
     def close(self) -> None:
         """Give the connections back."""
-        self._worker._feeding.close()
-        self._worker._keeper.close()
+        self._worker._hang_up()
 
 
 class Instructions:

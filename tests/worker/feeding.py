@@ -33,7 +33,12 @@ class FeederBench:
     """A feeder of one lane; what it claims occupies a slot until the test finishes it."""
 
     def __init__(
-        self, *, queues: tuple[str, ...] = ("default",), slots: int = 3, request_limit: float = math.inf
+        self,
+        *,
+        queues: tuple[str, ...] = ("default",),
+        slots: int = 3,
+        request_limit: float = math.inf,
+        beside: ScriptedStore | None = None,
     ) -> None:
         self.clock = Clock()
         self.store = ScriptedStore()
@@ -63,6 +68,7 @@ class FeederBench:
             crashed=self.crashes.append,
             clock=self.clock,
             pace=Pace(request_limit),
+            beside=beside,
         )
         self.feeder.has_bell = True
         self.prefetch.open(self.feeder.finished)
@@ -84,6 +90,13 @@ class FeederBench:
         self.keeper.add([run.lease])
         self.prefetch.start([run])
         return run
+
+    def finish_many(self, jobs: int, verb: Verb = Verb.COMPLETE) -> list[Run]:
+        """Let as many runs as these end, while there is room for them."""
+        runs = [self.run(f"j{number}") for number in range(jobs)]
+        for run in runs:
+            self.finish(run, verb)
+        return runs
 
     def finish(self, run: Run, verb: Verb = Verb.COMPLETE, **fields: Any) -> Ending:
         """Free a run's slot and report its end."""

@@ -285,7 +285,7 @@ class Store(Protocol):
 
     @property
     def capabilities(self) -> Collection[str]:
-        """What this store can do: caller_transaction, bell, processes."""
+        """What this store can do: caller_transaction, bell, processes, parallel_writes."""
         ...
 
     def connect(self, *, timeout: float, repeat_unknown: bool = False) -> Driver:

@@ -1,12 +1,12 @@
 """The feeder: a thread and a connection that settle what has finished and claim for the free slots, turn by turn.
 
 Each turn is one round trip. While a turn is under way the next batch gathers, and a lone finish is flushed at once:
-group commit by pressure, without a timer. It claims for slots that are free, and for very short jobs a little ahead
-(`tenure.worker.prefetch`), so that nothing is hoarded (B20), no more at a time than are answered while that is of use
-(`tenure.worker.pace`), and only while the keeper can renew. The bell, a due time
-or the end of a lease wakes it; when nothing does, it looks every `LOOK` seconds, and that alone is enough for
-correctness. A look is a read that asks what time has made claimable; a claim looks for takeovers only where it found a
-lease that has ended.
+group commit by pressure, without a timer. Where many jobs were completed and the store does two things at once, they
+are settled beside the claim (`tenure.worker.settler`). It claims for slots that are free, and for very short jobs a
+little ahead (`tenure.worker.prefetch`), so that nothing is hoarded (B20), no more at a time than are answered while
+that is of use (`tenure.worker.pace`), and only while the keeper can renew. The bell, a due time or the end of
+a lease wakes it; when nothing does, it looks every `LOOK` seconds, and that alone is enough for correctness. A look is
+a read that asks what time has made claimable; a claim looks for takeovers only where it found a lease that has ended.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from tenure.worker.lane import Lane
 from tenure.worker.pace import Pace
 from tenure.worker.part import Crashed, Part
 from tenure.worker.run import Run, Runs
+from tenure.worker.settler import MANY, Completed, Settler
 
 LOOK = SHORTEST + 0.75
 """Seconds between two looks of an idle worker. Each look learns when the next lease ends and wakes for it; a lease that
@@ -47,7 +48,10 @@ Settled = Callable[[Run, Ending, Answer], None]
 
 
 class Feeder:
-    """Feed the lanes of one worker; `dispatch` gets what was claimed, `settled` hears every answer."""
+    """Feed the lanes of one worker; `dispatch` gets what was claimed, `settled` hears every answer.
+
+    `beside` is a second connection, for a store that does two things at once.
+    """
 
     def __init__(
         self,
@@ -63,15 +67,14 @@ class Feeder:
         emitter: Emitter,
         crashed: Crashed,
         pace: Pace,
+        beside: Driver | None = None,
         clock: Clock = boot_clock,
         every_round: Callable[[Driver], None] = lambda _driver: None,
     ) -> None:
         self._driver, self._verbs, self._claimer = driver, verbs, claimer
         self._lanes = lanes
-        self._runs = runs
-        self._keeper = keeper
-        self._dispatch = dispatch
-        self._settled = settled
+        self._runs, self._keeper = runs, keeper
+        self._dispatch, self._settled = dispatch, settled
         self._emitter = emitter
         self._clock = clock
         self._every_round = every_round
@@ -86,12 +89,19 @@ class Feeder:
         self._busy: deque[tuple[float, Run | None, Ending]] = deque()  # jobs that are locked, and when to try again
         self.has_bell = False
         self.last_round = clock()
+        self._settler = None if beside is None else self._make_settler(beside, crashed)
         self._part = Part("feeder", self._run, crashed)
+
+    def _make_settler(self, driver: Driver, crashed: Crashed) -> Settler:
+        owner = self._claimer.owner
+        return Settler(driver, self._verbs, owner, settled=self._settled_beside, over=self._wake.set, crashed=crashed)
 
     # -- what other threads call
 
     def start(self) -> None:
         """Start the thread."""
+        if self._settler is not None:
+            self._settler.start()
         self._part.start()
 
     def finished(self, run: Run, ending: Ending | None) -> None:
@@ -124,9 +134,19 @@ class Feeder:
         self._stopped = True
         self._wake.set()
         self._part.join(timeout)
-        return not self._finished and not self._busy
+        if self._settler is not None:
+            self._settler.stop(timeout)
+        return not self._busy and not self._unsettled
 
     # -- the feeder's own thread
+
+    @property
+    def _is_alone(self) -> bool:
+        return self._settler is None or self._settler.idle
+
+    @property
+    def _unsettled(self) -> bool:
+        return bool(self._finished) or not self._is_alone
 
     def round(self) -> None:
         """Look if it is time to, and do one turn if there is anything to do: settle, claim, dispatch."""
@@ -139,6 +159,8 @@ class Feeder:
             self._look()  # before the claim, which might fill the only slot with what is due instead of abandoned
         wanted = [(lane, lane.want(room, self._clock())) for lane, room in free if lane.behind or lane.hungry]
         endings = self._gather()
+        if wanted:
+            endings = self._hand_over(endings)
         if endings or wanted:
             self._turn(endings, wanted)
 
@@ -198,7 +220,26 @@ class Feeder:
         detail = f"to settle {len(endings)} jobs and claim {claimed} {how}: at most {self._pace.limit} at a time now"
         self._emitter.emit(Kind.STORE_SLOW, detail=detail)
 
+    def _hand_over(self, endings: list[tuple[Run | None, Ending]]) -> list[tuple[Run | None, Ending]]:
+        """Have what was completed settled beside the claim where that is many; return what the turn is to settle.
+
+        Only completions: for whatever comes back to its queue, the looks are timed by the answer.
+        """
+        if self._settler is None or not self._settler.ready or self._careful or self._failures:
+            return endings
+        completed: Completed = [(run, end) for run, end in endings if run is not None and end.verb is Verb.COMPLETE]
+        if len(completed) < MANY:
+            return endings
+        self._settler.settle(completed)
+        return [(run, end) for run, end in endings if run is None or end.verb is not Verb.COMPLETE]
+
+    def _take_back(self) -> None:
+        if self._settler is not None and (failed := self._settler.take_back()):
+            self._careful = True
+            self._finished.extendleft(reversed(failed))
+
     def _gather(self) -> list[tuple[Run | None, Ending]]:
+        self._take_back()
         while self._busy and (self._stopped or self._clock() >= self._busy[0][0]):
             self._finished.append(self._busy.popleft()[1:])
         gathered: list[tuple[Run | None, Ending]] = []
@@ -227,22 +268,29 @@ class Feeder:
 
     def _tell(self, endings: list[tuple[Run | None, Ending]], answers: list[Answer]) -> None:
         now = self._clock()
-        told = list(zip(endings, answers, strict=True))
-        over = [run for (run, _), answer in told if run is not None and answer.verdict is not Verdict.BUSY]
-        self._keeper.drop(*[run.lease for run in over])
-        self._runs.discard(*over)
-        for (run, ending), answer in told:
+        over = []
+        for (run, ending), answer in zip(endings, answers, strict=True):
             if answer.verdict is Verdict.BUSY:
                 self._busy.append((now + _BUSY, run, ending))
-                continue
-            if run is not None:
-                self._settled(run, ending, answer)
+            elif run is not None:
+                over.append((run, ending, answer))
             if answer.verdict is Verdict.DONE and ending.verb in _COMES_BACK:
                 self._next_look = min(self._next_look, now + ending.delay)
+        self._let_go(over)
+
+    def _settled_beside(self, completed: Completed, answers: Sequence[Answer]) -> None:
+        self._let_go([(run, ending, answer) for (run, ending), answer in zip(completed, answers, strict=True)])
+
+    def _let_go(self, over: Sequence[tuple[Run, Ending, Answer]]) -> None:
+        """Forget runs that are settled, and tell of them; the settler's thread does this too."""
+        self._keeper.drop(*[run.lease for run, _, _ in over])
+        self._runs.discard(*[run for run, _, _ in over])
+        for run, ending, answer in over:
+            self._settled(run, ending, answer)
 
     def _reconcile(self) -> None:
         """Give back what the store says is ours and we do not know of: claims whose answer was lost (R28)."""
-        if not self._uncertain:
+        if not self._uncertain or not self._is_alone:  # what is just being settled beside would seem unknown
             return
         held = self._driver.do(self._verbs.held, self._claimer.owner)
         self._answered = True
@@ -252,7 +300,7 @@ class Feeder:
         self._uncertain = False
 
     def _run(self) -> None:
-        while not (self._stopped and (not self._finished or self._failures)):
+        while not (self._stopped and (not self._unsettled or self._failures)):
             self._wake.clear()
             try:
                 self.round()
@@ -268,7 +316,7 @@ class Feeder:
                 self.round()
 
     def _pause(self) -> float:
-        if self._stopped:
+        if self._stopped and self._is_alone:
             return 0.0  # its ring may have come before the round that cleared it
         if self._failures:
             first, longest = _PAUSE_AFTER_FAILURE

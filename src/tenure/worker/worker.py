@@ -24,6 +24,7 @@ from tenure.protocol.job import Answer, Claimed, Claimer, Ending, WorkerRecord
 from tenure.protocol.lease import Token
 from tenure.protocol.lifecycle import State, Verb
 from tenure.task import Task
+from tenure.worker.collector import seldom_collected
 from tenure.worker.context import Job
 from tenure.worker.feeder import Feeder
 from tenure.worker.keeper import Keeper
@@ -123,9 +124,10 @@ class Worker:
             crashed=self._crashed,
             clock=self._clock,
         )
-        self._feeding = store.dedicated(timeout=self._limit)
+        beside = "parallel_writes" in store.capabilities
+        self._feeding = [store.dedicated(timeout=self._limit) for _ in range(1 + beside)]
         self._feeder = Feeder(
-            self._feeding,
+            self._feeding[0],
             store.verbs,
             self.claimer,
             self._lanes,
@@ -136,6 +138,7 @@ class Worker:
             emitter=self.emitter,
             crashed=self._crashed,
             pace=Pace(self._limit),
+            beside=self._feeding[1] if beside else None,
             clock=self._clock,
             every_round=self._upkeep.report,
         )
@@ -159,7 +162,7 @@ class Worker:
 
         Raises the error of a part of the machinery that failed, after stopping.
         """
-        with _Signals(self.request_stop):
+        with _Signals(self.request_stop), seldom_collected():
             self._runs_here = True
             self.start()
             self._asked.get()
@@ -203,10 +206,14 @@ class Worker:
         for lane in self._lanes:
             lane.prefetch.close()
         self._upkeep.stop()
-        self._keeper.close()
-        self._feeding.close()
+        self._hang_up()
         self._done.set()
         self.emitter.emit(Kind.WORKER_STOPPED)
+
+    def _hang_up(self) -> None:
+        self._keeper.close()
+        for driver in self._feeding:
+            driver.close()
 
     def _crashed(self, error: BaseException) -> None:
         """Stop, as half a worker keeps no promise: in `run`, or in a thread of its own where nobody waits there."""

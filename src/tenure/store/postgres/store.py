@@ -35,7 +35,7 @@ class PostgresStore:
     """
 
     durability = "durable: every commit is flushed to the server's disk; after a failover claims start above the floor"
-    capabilities = frozenset({"caller_transaction", "bell", "processes"})
+    capabilities = frozenset({"caller_transaction", "bell", "processes", "parallel_writes"})
 
     def __init__(self, url: str) -> None:
         self._target = Target.parse(url)

@@ -109,8 +109,7 @@ class KitWorker(Worker):
 
     def close(self) -> None:
         """Give the connections back; what is held stays held until its lease ends, as when a worker dies."""
-        self._keeper.close()
-        self._feeding.close()
+        self._hang_up()
 
     # -- what the kit turns
 
