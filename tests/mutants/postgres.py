@@ -11,6 +11,20 @@ def _postgres(name: str, guard: str, old: str, new: str, *tests: str) -> Mutant:
 
 POSTGRES = (
     _postgres(
+        "a lone job rings no bell",
+        "listeners hear of a job that is due (B35)",
+        "CASE WHEN run_at <= @clock THEN pg_notify('tenure', queue)::text ELSE '' END",
+        "CASE WHEN FALSE THEN pg_notify('tenure', queue)::text ELSE '' END",
+        *suite("postgres", "basics"),
+    ),
+    _postgres(
+        "a lone job rings before its time",
+        "nobody is woken for a job that is not due yet (B35)",
+        "CASE WHEN run_at <= @clock THEN pg_notify('tenure', queue)::text ELSE '' END",
+        "CASE WHEN TRUE THEN pg_notify('tenure', queue)::text ELSE '' END",
+        "tests/postgres/test_bell.py",
+    ),
+    _postgres(
         "settle without owner",
         "an end names its owner (R5)",
         "    WHERE id = ANY (ARRAY[ending.job]) AND owner = :owner::text AND",

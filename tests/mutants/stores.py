@@ -79,6 +79,22 @@ MEMORY = (
 
 SHARED = (
     Mutant(
+        "sql: stores in any order",
+        "two enqueues of the same jobs cannot deadlock (B34)",
+        "store/calls.py",
+        "laid_out = sorted([rows.enqueue_row(job) for job in jobs], key=_key_and_id)",
+        "laid_out = [rows.enqueue_row(job) for job in jobs]",
+        ("tests/unit/test_calls.py",),
+    ),
+    Mutant(
+        "sql: ends in any order",
+        "two batches of ends cannot deadlock (B34)",
+        "store/calls.py",
+        "return sorted(endings, key=lambda end: end.token.job)",
+        "return list(endings)",
+        ("tests/unit/test_calls.py",),
+    ),
+    Mutant(
         "sql: repeat taken for stale",
         "a repeated end is answered already (R7)",
         "store/refusals.py",

@@ -29,16 +29,18 @@ def bell(store: PostgresStore) -> Iterator[NotifyBell]:
         yield opened
 
 
+@pytest.mark.parametrize("jobs", ["a", "ab"])
 def test_it_rings_for_due_jobs_after_the_commit(
-    store: PostgresStore, driver: SyncDriver, bell: NotifyBell, url: str
+    store: PostgresStore, driver: SyncDriver, bell: NotifyBell, url: str, jobs: str
 ) -> None:
     with psycopg.connect(url) as connection:
-        store.join(connection).do(store.verbs.enqueue, [NewJob("a", "work"), NewJob("b", "work")])
+        store.join(connection).do(store.verbs.enqueue, [NewJob(job, "work") for job in jobs])
         assert not bell.wait(0.05)
         connection.commit()
     assert bell.wait(TIMEOUT)
     assert not bell.wait(0.0)
-    driver.do(store.verbs.enqueue, [NewJob("later", "work", run_at=store.now() + timedelta(hours=1))])
+    later = store.now() + timedelta(hours=1)
+    driver.do(store.verbs.enqueue, [NewJob(f"later {job}", "work", run_at=later) for job in jobs])
     assert not bell.wait(0.05)
 
 

@@ -98,6 +98,7 @@ def test_the_count_notices_a_worker_that_claims_only_for_free_slots(
 def test_an_enqueue_is_one_round_trip(wire: Wire, turned: Callable[[int, int], TurnedWorker]) -> None:
     worker = turned(256, 16)
     for jobs in (1, JOBS):
+        worker.enqueue(jobs)  # which prepares the statement
         wire.reset()
         worker.enqueue(jobs)
         assert (wire.count("Sync"), wire.count("Execute")) == (1, 1)

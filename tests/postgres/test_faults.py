@@ -349,7 +349,7 @@ def test_more_callers_than_connections_wait_their_turn(store: PostgresStore, dri
     for thread in threads:
         thread.join()
     assert raised == []
-    assert len(store._shared(TIMEOUT)._idle) <= 10
+    assert len(store._shared(TIMEOUT)._pool.idle) <= 10
 
 
 def test_a_server_that_turns_read_only_is_unavailable(store: PostgresStore, driver: SyncDriver) -> None:

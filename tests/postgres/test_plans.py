@@ -54,7 +54,8 @@ HOT = {
     "guard": Call("guard", TOKEN),
     "explain": Call("explain", {}, ("job",), [(job,) for job, _ in TOKENS]),
     "enqueue": Call("enqueue", {}, ENQUEUE_COLUMNS, [JOB]),
-    "enqueue_alike": enqueue_call([NewJob("job", "work")]),
+    "enqueue_alike": enqueue_call([NewJob("job", "work"), NewJob("other", "work")]),
+    "enqueue_one": enqueue_call([NewJob("job", "work")]),
     "met": Call("met", {}, ("id", "task", "unique_key"), [("job", "work", "key")]),
     "find_newest": Call(
         "find_newest", {"ids": None, "queue": None, "task": None, "state": None, "limit": 50, "after": "job 5"}

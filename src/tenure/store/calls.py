@@ -13,7 +13,7 @@ from tenure.protocol.job import Claimer, Ending, NewJob, Wanted
 from tenure.protocol.lifecycle import Verb, ending
 from tenure.store import rows
 from tenure.store.contract import MAX_GENERATION
-from tenure.store.statements import Call
+from tenure.store.statements import Call, Row
 
 ENDING = ("job", "generation", "verb", "target", "counts", "delay_ms", "result", "reason", "failure")
 COMPLETED = ("job", "generation", "result")
@@ -22,17 +22,24 @@ OF_EACH = ("id", "arguments")
 
 _COMPLETION = {"verb": str(Verb.COMPLETE), "target": str(ending(Verb.COMPLETE).target)}
 _ALIKE = {name: rows.ENQUEUE_COLUMNS.index(name) for name in rows.ENQUEUE_COLUMNS if name not in OF_EACH}
+_KEY = rows.ENQUEUE_COLUMNS.index("unique_key")
 _PLACES = tuple(rows.ENQUEUE_COLUMNS.index(name) for name in OF_EACH)
 
 
 def enqueue(jobs: Sequence[NewJob]) -> Call:
-    """Store new jobs; at least one."""
-    laid_out = [rows.enqueue_row(job) for job in jobs]
+    """Store new jobs, at least one, in the one order in which everybody does (B34)."""
+    laid_out = sorted([rows.enqueue_row(job) for job in jobs], key=_key_and_id)
+    if len(laid_out) == 1:
+        return Call("enqueue_one", dict(zip(rows.ENQUEUE_COLUMNS, laid_out[0], strict=True)))
     columns = list(zip(*laid_out, strict=True))
     if any(columns[place].count(columns[place][0]) < len(jobs) for place in _ALIKE.values()):
         return Call("enqueue", {}, rows.ENQUEUE_COLUMNS, laid_out)
     shared = {name: columns[place][0] for name, place in _ALIKE.items()}
     return Call("enqueue_alike", shared, OF_EACH, list(zip(*(columns[place] for place in _PLACES), strict=True)))
+
+
+def _key_and_id(row: Row) -> tuple[str, str]:
+    return row[_KEY] or "", row[0]
 
 
 def claim(claimer: Claimer, wanted: Wanted) -> Call:

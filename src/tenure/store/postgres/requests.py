@@ -57,7 +57,8 @@ def lay_out(call: Call, common: Mapping[str, Any]) -> Step:
     if call.rows is not None:
         columns = zip(*call.rows, strict=True) if call.rows else [()] * len(call.columns)
         values.update(zip(call.columns, columns, strict=True))
-    return compiled.sql, [_text(values[name]) for name in compiled.parameters]
+    bound = [values[name] for name in compiled.parameters]
+    return compiled.sql, [value if value is None or type(value) is str else _text(value) for value in bound]
 
 
 def only_reads(batch: Batch) -> bool:
@@ -93,7 +94,5 @@ def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
-def _text(value: Any) -> str | None:
-    if value is None or type(value) is str:
-        return value
+def _text(value: Any) -> str:
     return array(value) if isinstance(value, tuple | list) else str(value)

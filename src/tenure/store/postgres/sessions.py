@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from typing import Any
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager, asynccontextmanager
+from typing import Any, Generic, TypeVar
 
 from tenure.errors import Unavailable
 from tenure.protocol.op import arun, run
@@ -23,6 +23,8 @@ from tenure.store.postgres.connect import (
     is_quiet,
 )
 from tenure.store.postgres.target import Target
+
+T = TypeVar("T")
 
 _abandoned: list[object] = []
 """Connections inherited through a fork: they belong to the parent, who would notice if they were closed here (B22)."""
@@ -84,6 +86,71 @@ class Lender:
         self.identity = greeting.identity
 
 
+class _Pool:
+    """The connections of one process."""
+
+    def __init__(self, limit: int) -> None:
+        self.idle: list[Connection] = []
+        self._left = limit
+        self._waiting = 0
+        self._changed = threading.Condition(threading.Lock())
+
+    def reserve(self, seconds: float) -> bool:
+        """Wait until one may be lent, for `seconds` at most; False when that was too short."""
+        with self._changed:
+            if self._left == 0:
+                self._waiting += 1
+                try:
+                    self._changed.wait_for(lambda: self._left > 0, seconds)
+                finally:
+                    self._waiting -= 1
+            if self._left == 0:
+                return False
+            self._left -= 1
+            return True
+
+    def release(self) -> None:
+        """Let another one be lent."""
+        with self._changed:
+            self._left += 1
+            if self._waiting:
+                self._changed.notify()
+
+    def whole(self) -> Connection | None:
+        """Take an idle connection that is still whole."""
+        while connection := self.pop():
+            if is_quiet(connection):
+                return connection
+            connection.close()
+        return None
+
+    def pop(self) -> Connection | None:
+        """Take an idle connection."""
+        try:
+            return self.idle.pop()
+        except IndexError:
+            return None
+
+
+class _Loan(Generic[T]):
+    """A connection lent for the time of a `with` block, as what `lend` makes of it."""
+
+    __slots__ = ("_connection", "_lend", "_pool", "_sessions")
+
+    def __init__(self, sessions: Sessions, lend: Callable[[Connection], T]) -> None:
+        self._sessions = sessions
+        self._lend = lend
+
+    def __enter__(self) -> T:
+        self._connection, self._pool = self._sessions.take()
+        return self._lend(self._connection)
+
+    def __exit__(self, *_: object) -> None:
+        if not self._connection.closed:
+            self._pool.idle.append(self._connection)
+        self._pool.release()
+
+
 class Sessions:
     """At most `limit` connections for blocking sessions whose requests take at most `timeout` seconds each."""
 
@@ -91,64 +158,48 @@ class Sessions:
         self._lender = lender
         self._timeout = timeout
         self._limit = limit
-        self._begin_process()
-
-    def _begin_process(self) -> None:
         self._pid = os.getpid()
-        self._idle: list[Connection] = []
-        self._lock = threading.Lock()
-        self._free = threading.BoundedSemaphore(self._limit)
+        self._pool = _Pool(limit)
 
-    @contextmanager
-    def session(self) -> Iterator[Execute]:
+    def session(self) -> AbstractContextManager[Execute]:
         """Lend a connection; every request made on it is a transaction of its own."""
-        with self.connection() as connection:
-            yield Executor(connection, self._lender.shift_ms)
+        return _Loan(self, self._executor)
 
-    @contextmanager
-    def connection(self) -> Iterator[Connection]:
+    def connection(self) -> AbstractContextManager[Connection]:
         """Lend an admitted connection. Raises Unavailable when all are in use for too long."""
+        return _Loan(self, _itself)
+
+    def take(self) -> tuple[Connection, _Pool]:
+        """Take a connection out of the pool, or open one for it."""
         self._notice_fork()
-        free = self._free
-        if not free.acquire(timeout=self._timeout):
+        pool = self._pool
+        if not pool.reserve(self._timeout):
             raise Unavailable(
                 f"{self._lender.target.label}: all {self._limit} connections are in use; nothing was done"
             )
         try:
-            connection = self._whole() or self._lender.open(self._timeout)
-            try:
-                yield connection
-            finally:
-                self._keep(connection)
-        finally:
-            free.release()
+            return pool.whole() or self._lender.open(self._timeout), pool
+        except BaseException:
+            pool.release()
+            raise
+
+    def _executor(self, connection: Connection) -> Executor:
+        return Executor(connection, self._lender.shift_ms)
 
     def _notice_fork(self) -> None:
         if self._pid != os.getpid():
-            _abandoned.extend(self._idle)
-            self._begin_process()
-
-    def _whole(self) -> Connection | None:
-        while connection := self._pop():
-            if is_quiet(connection):
-                return connection
-            connection.close()
-        return None
-
-    def _pop(self) -> Connection | None:
-        with self._lock:
-            return self._idle.pop() if self._idle else None
-
-    def _keep(self, connection: Connection) -> None:
-        if not connection.closed:
-            with self._lock:
-                self._idle.append(connection)
+            _abandoned.extend(self._pool.idle)
+            self._pid, self._pool = os.getpid(), _Pool(self._limit)
 
     def close(self) -> None:
         """Close the idle connections."""
         self._notice_fork()
-        while connection := self._pop():
+        while connection := self._pool.pop():
             connection.close()
+
+
+def _itself(connection: Connection) -> Connection:
+    return connection
 
 
 class _Shelf:

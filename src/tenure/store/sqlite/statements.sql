@@ -45,6 +45,10 @@ RETURNING id
 -- name: enqueue
 @store
 
+-- name: enqueue_one
+-- The same, for one job.
+@store
+
 -- name: enqueue_alike
 -- The same: what is alike stands in the parameters, what is not in the rows.
 @store
