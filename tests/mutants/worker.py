@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tests.mutants.ends import ENDS
-from tests.mutants.feeding import LANE, OUTLOOK, PACE, PREFETCH, SETTLER
+from tests.mutants.feeding import LANE, OUTLOOK, PACE, PREFETCH
 from tests.mutants.mutant import Mutant, suite
+from tests.mutants.settling import SETTLER
 
 HOLDING = (
     Mutant(

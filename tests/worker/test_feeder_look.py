@@ -8,6 +8,7 @@ from tenure.protocol.job import Outlook
 from tenure.protocol.lease import SHORTEST
 from tenure.protocol.lifecycle import Verb
 from tenure.worker.feeder import LOOK, LOOK_WITHOUT_BELL
+from tenure.worker.lane import LONGEST, SHARE
 from tests.worker.feeding import FeederBench, outlook
 
 
@@ -144,3 +145,61 @@ def test_it_looks_when_a_job_of_its_own_comes_back(bench: FeederBench, verb: Ver
     bench.clock.advance(0.5)
     bench.feeder.round()
     assert bench.store.names == ["turn", "outlook"]
+
+
+class SlowBench(FeederBench):
+    """A feeder whose looks take `took` seconds each."""
+
+    def __init__(self, took: float) -> None:
+        super().__init__()
+        self.took = took
+        self.store.script["outlook"] = self._slow
+
+    def _slow(self, _queues: object) -> Outlook:
+        self.clock.advance(self.took)
+        return outlook()
+
+    def look(self, times: int = 1) -> None:
+        """Take looks, each when it is time, and forget them."""
+        for _ in range(times):
+            self.clock.advance(LONGEST)
+            self.feeder.round()
+            assert "outlook" in self.store.names
+            self.store.asked.clear()
+
+
+@pytest.mark.parametrize(("took", "pause"), [(0.01, LOOK), (0.2, 0.2 / SHARE), (5.0, LONGEST)])
+def test_looks_that_take_long_take_a_small_share_of_the_time(took: float, pause: float) -> None:
+    """Under an old transaction the store walks over every job that ran since."""
+    bench = SlowBench(took)
+    bench.look(3)
+    bench.clock.advance(pause - 0.001)
+    bench.feeder.round()
+    assert bench.store.names == []
+    bench.clock.advance(0.002)
+    bench.feeder.round()
+    assert bench.store.names == ["outlook"]
+
+
+def test_a_look_that_was_slow_by_chance_delays_no_other() -> None:
+    bench = SlowBench(0.0)
+    bench.look(3)
+    bench.took = 5.0
+    bench.look(2)
+    bench.clock.advance(LOOK)
+    bench.feeder.round()
+    assert bench.store.names == ["outlook"]
+
+
+def test_a_job_that_comes_back_is_not_looked_for_before_slow_looks_are_paid_for() -> None:
+    bench = SlowBench(0.2)
+    bench.look(3)
+    bench.finish(bench.run(), Verb.RETRY, delay=0.1)
+    bench.feeder.round()
+    bench.store.asked.clear()
+    bench.clock.advance(0.2)
+    bench.feeder.round()
+    assert bench.store.names == []
+    bench.clock.advance(0.2 / SHARE)
+    bench.feeder.round()
+    assert bench.store.names == ["outlook"]

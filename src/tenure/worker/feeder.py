@@ -25,7 +25,7 @@ from tenure.protocol.lease import SHORTEST
 from tenure.protocol.lifecycle import Verb
 from tenure.store.contract import Driver, Verbs
 from tenure.worker.keeper import Keeper
-from tenure.worker.lane import Lane
+from tenure.worker.lane import LONGEST, SHARE, Lane
 from tenure.worker.pace import Pace
 from tenure.worker.part import Crashed, Part
 from tenure.worker.run import Run, Runs
@@ -83,7 +83,8 @@ class Feeder:
         self._wake = threading.Event()
         self._claiming, self._stopped = True, False
         self._uncertain = False  # an answer was lost: the store may hold claims of ours that we do not know of
-        self._next_look = 0.0
+        self._next_look = self._no_look_before = 0.0
+        self._looks = deque([0.0] * 3, maxlen=3)  # how long each of the last ones took
         self._failures, self._answered = 0, False  # in a row; whether the last round was answered anything
         self._careful = False  # a turn has failed: one locked job may be what holds all others up
         self._busy: deque[tuple[float, Run | None, Ending]] = deque()  # jobs that are locked, and when to try again
@@ -141,6 +142,10 @@ class Feeder:
     # -- the feeder's own thread
 
     @property
+    def _look_at(self) -> float:
+        return max(self._next_look, self._no_look_before)
+
+    @property
     def _is_alone(self) -> bool:
         return self._settler is None or self._settler.idle
 
@@ -155,7 +160,7 @@ class Feeder:
         for lane in self._lanes:
             lane.prefetch.review()
         free = self._free()
-        if free and self._clock() >= self._next_look:
+        if free and self._clock() >= self._look_at:
             self._look()  # before the claim, which might fill the only slot with what is due instead of abandoned
         wanted = [(lane, lane.want(room, self._clock())) for lane, room in free if lane.behind or lane.hungry]
         endings = self._gather()
@@ -254,7 +259,12 @@ class Feeder:
         return [(lane, min(room, self._pace.limit)) for lane in self._lanes if (room := lane.prefetch.free()) > 0]
 
     def _look(self) -> None:
-        """Learn what time has made claimable, and when it will the next time."""
+        """Learn what time has made claimable, and when it will the next time.
+
+        Under an old transaction a look walks over every job that ran since; such looks take a `SHARE` of the time. One
+        that was slow by chance changes nothing.
+        """
+        asked_at = self._clock()
         outlook = self._driver.do(self._verbs.outlook, sorted({queue for lane in self._lanes for queue in lane.queues}))
         self._answered = True
         for lane in self._lanes:  # who has no room now claims as soon as there is some
@@ -264,7 +274,10 @@ class Feeder:
                 lane.behind = True
         pause = LOOK if self.has_bell else LOOK_WITHOUT_BELL
         soonest = pause if outlook.soonest is None else max(_BETWEEN_LOOKS, outlook.soonest)
-        self._next_look = self._clock() + min(pause, soonest)
+        now = self._clock()
+        self._next_look = now + min(pause, soonest)
+        self._looks.append(now - asked_at)
+        self._no_look_before = now + min(LONGEST, min(self._looks) / SHARE)
 
     def _tell(self, endings: list[tuple[Run | None, Ending]], answers: list[Answer]) -> None:
         now = self._clock()
@@ -329,7 +342,7 @@ class Feeder:
             return max(0.0, patience)
         if any(lane.hungry or lane.behind for lane in free):
             return 0.0
-        return max(0.0, min(patience, self._next_look - self._clock()))
+        return max(0.0, min(patience, self._look_at - self._clock()))
 
     def _failed(self, error: TenureError) -> None:
         if not self._failures:
