@@ -152,14 +152,14 @@ def test_under_an_old_snapshot_what_was_claimed_does_not_stand_in_the_way(
         *_, last = claim(store, driver, 2900)
         wants = Wanted(("default",), ("work",), 1, takeovers=False)
         with store._shared(60.0).connection() as connection:
-            wading, knowing, outlook = (
-                blocks_read(connection, call)
-                for call in (
-                    claim_call(ADA, wants),
-                    claim_call(ADA, replace(wants, heads=(Head("default", 0, last.run_at_ms),))),
-                    HOT["outlook"],
-                )
-            )
+            knowing = replace(wants, heads=(Head("default", 0, last.run_at_ms),))
+            calls = (claim_call(ADA, wants), claim_call(ADA, knowing), HOT["outlook"])
+            wading, going_on, outlook = (blocks_read(connection, call) for call in calls)
+        *_, last = claim(store, driver, 100)
+        with store._shared(60.0).connection() as connection:
+            knowing = replace(wants, heads=(Head("default", 0, last.run_at_ms),))
+            emptied = blocks_read(connection, claim_call(ADA, knowing))
     assert wading > 60
-    assert knowing < 20
+    assert going_on < 20
     assert outlook < 20
+    assert emptied < 20

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -47,13 +48,29 @@ def test_a_claim_that_was_not_filled_is_followed_by_one_from_the_very_beginning(
     assert answer(lane, 2, []).heads == ()
 
 
+def test_such_a_claim_waits_until_the_last_one_is_paid_for(lane: Lane) -> None:
+    answer(lane, 2, rows(9, 8), now=5.0, took=0.2)
+    answer(lane, 2, rows(7), now=5.1)
+    assert answer(lane, 2, rows(6), now=5.0 + 0.99 * 0.2 / SHARE).heads == (Head("default", 0, NOW - 7),)
+    assert answer(lane, 2, rows(5), now=5.0 + 0.2 / SHARE).heads == ()
+
+
 def test_a_ring_meanwhile_may_have_been_for_what_stands_before_the_place(lane: Lane) -> None:
-    answer(lane, 2, rows(9, 8))
+    answer(lane, 2, rows(9, 8), now=5.0, took=0.2)
     lane.ring()
-    answer(lane, 2, rows(7))
-    assert lane.hungry
-    assert answer(lane, 2, []).heads == ()
+    assert answer(lane, 2, rows(7), now=5.1).heads
     assert not lane.hungry
+    assert lane.patience(5.1) == pytest.approx(0.2 / SHARE - 0.1)
+    assert lane.patience(5.0 + 0.2 / SHARE) == 0.0
+    assert answer(lane, 2, [], now=5.0 + 0.2 / SHARE).heads == ()
+    assert lane.patience(100.0) == math.inf
+
+
+def test_a_line_in_which_nothing_was_found_is_still_known(lane: Lane) -> None:
+    """Its entries need not be walked over again to learn that nothing is there."""
+    answer(lane, 2, [*rows(9), *rows(8, queue="mail")])
+    assert answer(lane, 2, rows(7, 6), now=ANEW).heads == ()
+    assert set(lane.want(2, ANEW).heads) == {Head("default", 0, NOW - 6), Head("mail", 0, NOW - 8)}
 
 
 def test_of_many_lines_those_that_were_read_last_are_known(lane: Lane) -> None:

@@ -162,7 +162,8 @@ class Feeder:
         free = self._free()
         if free and self._clock() >= self._look_at:
             self._look()  # before the claim, which might fill the only slot with what is due instead of abandoned
-        wanted = [(lane, lane.want(room, self._clock())) for lane, room in free if lane.behind or lane.hungry]
+        now = self._clock()
+        wanted = [(lane, lane.want(room, now)) for lane, room in free if lane.patience(now) <= 0.0]
         endings = self._gather()
         if wanted:
             endings = self._hand_over(endings)
@@ -337,12 +338,11 @@ class Feeder:
         patience = min(LOOK, *(lane.prefetch.patience() for lane in self._lanes))
         if self._busy:
             patience = min(patience, self._busy[0][0] - self._clock())
-        free = [lane for lane in self._lanes if lane.prefetch.free() > 0]
-        if self.refusal() is not None or not free:
-            return max(0.0, patience)
-        if any(lane.hungry or lane.behind for lane in free):
-            return 0.0
-        return max(0.0, min(patience, self._look_at - self._clock()))
+        free = [] if self.refusal() is not None else [lane for lane in self._lanes if lane.prefetch.free() > 0]
+        if free:
+            now = self._clock()
+            patience = min([patience, self._look_at - now, *[lane.patience(now) for lane in free]])
+        return max(0.0, patience)
 
     def _failed(self, error: TenureError) -> None:
         if not self._failures:

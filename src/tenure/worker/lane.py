@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 from tenure.protocol.job import Claimed, Head, Wanted
@@ -25,11 +26,11 @@ class Lane:
     `hungry` is whether a claim is likely to find something: it rang, or the last claim was filled to its limit.
     `behind` is whether jobs may be left whose lease has ended: the last look had no room for them, or not enough.
 
-    While claims are filled, each goes on where the last one ended: in PostgreSQL, what was claimed stands in the way of
-    the next claim for as long as the oldest transaction of the whole server lasts. What becomes due before that place,
-    such as a job of a transaction that took long to commit, is found by a claim that begins at the very beginning: one
-    every `ANEW` seconds, or so often that this takes a `SHARE` of the time; and, if it rang, the one after a claim that
-    was not filled.
+    Each claim goes on where the last one ended: in PostgreSQL, what was claimed stands in the way of the next claim for
+    as long as the oldest transaction of the whole server lasts. What becomes due before that place, such as a job of a
+    transaction that took long to commit, is found by a claim that begins at the very beginning: at once after a claim
+    that was not filled, while claims are, every `ANEW` seconds, and where this takes long, so often that it takes a
+    `SHARE` of the time.
     """
 
     def __init__(self, prefetch: Prefetch, names: Iterable[str], queues: tuple[str, ...]) -> None:
@@ -41,7 +42,8 @@ class Lane:
         self.queues = queues
         self._heads: dict[tuple[str, int], Head] = {}
         self._rung = False  # since the last claim that began at the very beginning
-        self._anew_at = 0.0
+        self._filled = False  # the last claim
+        self._may_begin_at = self._must_begin_at = 0.0  # at the very beginning
 
     def next_queues(self) -> tuple[str, ...]:
         """Return the queues, each time beginning with another, so that equal priorities take turns (B20)."""
@@ -52,11 +54,16 @@ class Lane:
         """Hear that there may be something to claim."""
         self.hungry = self._rung = True
 
+    def patience(self, now: float) -> float:
+        """Tell for how many seconds a claim is not worth while; infinitely many when nothing speaks for one."""
+        if self.hungry or self.behind:
+            return 0.0
+        return max(0.0, self._may_begin_at - now) if self._rung else math.inf
+
     def want(self, room: int, now: float) -> Wanted:
         """Ask for up to `room` jobs, in the next claim."""
-        if now >= self._anew_at:
-            self._heads.clear()
-        heads = tuple(self._heads.values())
+        anew = now >= (self._must_begin_at if self._filled else self._may_begin_at)
+        heads = () if anew else tuple(self._heads.values())
         if not heads:
             self._rung = False
         wanted = Wanted(self.next_queues(), self.names_in_order, room, takeovers=self.behind, heads=heads)
@@ -67,15 +74,13 @@ class Lane:
     def answered(self, wanted: Wanted, rows: Sequence[Claimed], now: float, took: float) -> None:
         """Learn from what a claim returned `now`, after `took` seconds."""
         if not wanted.heads:
-            self._anew_at = now + min(LONGEST, max(ANEW, took / SHARE))
-        if len(rows) >= wanted.limit:
+            self._may_begin_at = now + min(LONGEST, took / SHARE)
+            self._must_begin_at = max(self._may_begin_at, now + ANEW)
+        self._go_on_after(rows)
+        self._filled = len(rows) >= wanted.limit
+        if self._filled:
             self.hungry = True
             self.behind = self.behind or any(row.lost_generation is not None for row in rows)
-            self._go_on_after(rows)
-        else:
-            self._heads.clear()
-            if self._rung:
-                self.hungry = True
 
     def _go_on_after(self, rows: Sequence[Claimed]) -> None:
         """Remember where these stood, in the order of their lines; the lines that were read last are kept."""

@@ -124,32 +124,55 @@ CROSS JOIN LATERAL (
 ) AS found
 
 -- part: lanes
--- Lanes are the (queue, priority) pairs that hold anything, found by skipping through the index from its end: what was
--- claimed lies at the head of a lane, and its entries are walked over for as long as any transaction could still see it.
+-- Lanes are the (queue, priority) pairs that hold anything. Those that are `known` are taken for granted; the others are
+-- found in the gaps between them, by skipping through the index from its end: what was claimed lies at the head of a lane,
+-- and its entries are walked over for as long as any transaction could still see it.
 wanted (queue, place) AS (
     SELECT queue, min(place) FROM unnest(:queues::text[]) WITH ORDINALITY AS named (queue, place) GROUP BY queue
 ),
-lane (queue, place, priority) AS (
-    SELECT wanted.queue, wanted.place, least.priority
-    FROM wanted CROSS JOIN LATERAL (
+gap (queue, place, above, below) AS (
+    SELECT wanted.queue, place, priority, lead(priority) OVER (PARTITION BY wanted.queue ORDER BY priority)
+    FROM wanted JOIN known ON known.queue = wanted.queue
+    UNION ALL
+    SELECT queue, place, NULL, (SELECT min(priority) FROM known WHERE known.queue = wanted.queue) FROM wanted
+),
+found (queue, place, priority, below) AS (
+    SELECT gap.queue, gap.place, least.priority, gap.below
+    FROM gap CROSS JOIN LATERAL (
         SELECT j.priority FROM tenure_jobs AS j
-        WHERE j.state = 'available' AND j.queue = wanted.queue
+        WHERE j.state = 'available' AND j.queue = gap.queue
+            AND j.priority > coalesce(gap.above, @below_all) AND j.priority < coalesce(gap.below, @above_all)
         ORDER BY j.priority, j.run_at DESC LIMIT 1
     ) AS least
     UNION ALL
-    SELECT lane.queue, lane.place, next.priority
-    FROM lane CROSS JOIN LATERAL (
+    SELECT found.queue, found.place, next.priority, found.below
+    FROM found CROSS JOIN LATERAL (
         SELECT j.priority FROM tenure_jobs AS j
-        WHERE j.state = 'available' AND j.queue = lane.queue AND j.priority > lane.priority
+        WHERE j.state = 'available' AND j.queue = found.queue
+            AND j.priority > found.priority AND j.priority < coalesce(found.below, @above_all)
         ORDER BY j.priority, j.run_at DESC LIMIT 1
     ) AS next
+),
+lane (queue, place, priority) AS (
+    SELECT queue, place, priority FROM found
+    UNION ALL
+    SELECT wanted.queue, place, priority FROM wanted JOIN known ON known.queue = wanted.queue
 )
+
+-- part: below_all
+(-2147483649)
+
+-- part: above_all
+2147483648
 
 -- name: claim
 -- Within a lane the index is already in claim order, so that the depth of a queue does not matter. Rows are locked one by
 -- one as the outer LIMIT asks for them, and `taken` reads each subquery exactly once, so that no plan can take more than
 -- the limit (R9). A lane whose head is known is read from there on.
 WITH RECURSIVE
+known (queue, priority) AS (
+    SELECT DISTINCT queue, priority FROM unnest(:head_queue::text[], :head_priority::integer[]) AS head (queue, priority)
+),
 @lanes,
 expired AS MATERIALIZED (
     SELECT id FROM tenure_jobs
@@ -190,6 +213,7 @@ RETURNING @claimed
 -- name: outlook
 -- Whether a job is due, whether a lease has ended, and milliseconds until time alone will make the next one claimable.
 WITH RECURSIVE
+known (queue, priority) AS (SELECT NULL::text, NULL::integer WHERE FALSE),
 @lanes,
 clock AS MATERIALIZED (SELECT @clock AS moment)
 SELECT coalesce(bool_or(at <= (SELECT moment FROM clock)) FILTER (WHERE NOT leased), FALSE),
@@ -519,6 +543,7 @@ RETURNING owner
 -- name: foremost
 -- What has been due longest in each lane: a row by the index for each, however deep the queue is.
 WITH RECURSIVE
+known (queue, priority) AS (SELECT NULL::text, NULL::integer WHERE FALSE),
 @lanes,
 clock AS MATERIALIZED (SELECT @clock AS moment)
 SELECT lane.queue, due.task, floor(extract(epoch FROM (SELECT moment FROM clock) - due.run_at) * 1000)::bigint

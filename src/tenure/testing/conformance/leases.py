@@ -76,6 +76,23 @@ def test_a_claim_that_knows_the_head_of_a_line_finds_all_that_stands_behind_it(b
     assert [one.id for one in worker.claim(9, queues=queues)] == [job for job in [before] if job not in found]
 
 
+def test_known_lines_hide_no_other_and_overtake_none(bench: Bench) -> None:
+    """Also those whose priority lies above, below and between what is known, in every queue."""
+    now = bench.store.now()
+    known = tuple(
+        Head(queue, priority, round(now.timestamp() * 1000) - 60_000)
+        for queue, priority in ((QUEUE, 5), (QUEUE, 0), ("mail", -7), ("gone", 1))
+    )
+    jobs = {
+        (queue, priority): bench.enqueue(run_at=now - timedelta(seconds=1), priority=priority, queue=queue)
+        for queue in (QUEUE, "mail")
+        for priority in (-2147483648, -7, -3, 0, 2, 5, 9, 2147483647)
+    }
+    claimed = bench.worker().claim(99, queues=(QUEUE, "mail"), heads=known)
+    order = sorted(jobs, key=lambda line: (-line[1], line[0] != QUEUE))
+    assert [one.id for one in claimed] == [jobs[line] for line in order]
+
+
 def test_a_job_is_claimed_once_it_is_due(bench: Bench) -> None:
     job = bench.enqueue(delay=60.0, priority=100)
     soon = bench.enqueue(delay=30.0)
