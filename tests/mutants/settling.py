@@ -8,6 +8,14 @@ _SETTLER = ("tests/worker/test_settler.py",)
 
 SETTLER = (
     Mutant(
+        "feeder: leaves at the first failure",
+        "a worker that stops tries once more to settle what the store has refused (R25)",
+        "worker/feeder.py",
+        "        if self._busy or self._unsettled:\n",
+        "        if self._busy:\n",
+        ("tests/worker/test_feeder_outage.py",),
+    ),
+    Mutant(
         "settler: hands over what comes back",
         "only completions are settled beside the claim",
         "worker/feeder.py",

@@ -180,6 +180,17 @@ def test_stopping_waits_for_what_is_settled(bench: FeederBench) -> None:
     assert [settled for settled, _, _ in bench.settled] == [run]
 
 
+def test_stopping_tries_once_more_to_settle_after_an_outage(bench: FeederBench) -> None:
+    run = bench.run()
+    bench.store.script["turn"] = outage
+    bench.feeder.start()
+    bench.finish(run)
+    wait_for(lambda: bench.store.closed >= 3, 10.0, "attempts that failed, before a pause that is long")
+    bench.store.script["turn"] = quiet_turn
+    assert bench.feeder.stop(10.0)
+    assert [settled for settled, _, _ in bench.settled] == [run]
+
+
 def test_stopping_does_not_wait_for_a_store_that_is_away(bench: FeederBench) -> None:
     run = bench.run()
     bench.store.script["turn"] = outage

@@ -325,8 +325,8 @@ class Feeder:
                 self._succeeded()
             if not self._finished or self._failures:
                 self._wake.wait(self._pause())
-        if self._busy:
-            with suppress(TenureError):  # what is locked even now comes back when its lease ends
+        if self._busy or self._unsettled:
+            with suppress(TenureError):  # what is locked even now, or cannot be settled, comes back when its lease ends
                 self.round()
 
     def _pause(self) -> float:
