@@ -42,7 +42,13 @@ def _verb(function: Callable[Concatenate[World, P], R]) -> Callable[Concatenate[
 
     operation.__name__ = name
     operation.__doc__ = function.__doc__
+    vars(operation)["at_once"] = function
     return operation
+
+
+def at_once(verb: Callable[..., Op[R]]) -> Callable[..., R] | None:
+    """Find what a verb of a memory store does to a world; None for any other operation."""
+    return getattr(verb, "at_once", None)
 
 
 class MemoryVerbs:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from heapq import merge
 from operator import itemgetter
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 
@@ -19,6 +19,10 @@ from tenure.clock import Clock
 from tenure.protocol.job import Failure, HistoryEntry, Wanted, WorkerRecord
 from tenure.protocol.lifecycle import LIVE, State, Verb
 from tenure.store.rows import from_ms
+
+# Looked up once: a member of an enumeration that is read through its class costs as much as four calls of a function.
+AVAILABLE: Final = State.AVAILABLE
+RUNNING: Final = State.RUNNING
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -97,6 +101,9 @@ class Index:
 
     def replace(self, before: Row | None, after: Row | None) -> None:
         """Forget one version of a row and note the next."""
+        if before is not None and after is not None and before.state is after.state is RUNNING:
+            self.running[after.id] = after  # it runs on, under the same unique key
+            return
         if before is not None:
             self._forget(before)
         if after is not None:
@@ -135,21 +142,21 @@ class Index:
             yield queue, task, run_at
 
     def _note(self, row: Row) -> None:
-        if row.state is State.AVAILABLE:
+        if row.state is AVAILABLE:
             insort(self._waiting.setdefault((row.queue, row.task, row.priority), []), (row.run_at, row.id))
-        elif row.state is State.RUNNING:
+        elif row.state is RUNNING:
             self.running[row.id] = row
         if row.unique_key is not None and row.state in LIVE:
             self.unique[row.task, row.unique_key] = row.id
 
     def _forget(self, row: Row) -> None:
-        if row.state is State.AVAILABLE:
+        if row.state is AVAILABLE:
             key = (row.queue, row.task, row.priority)
             line = self._waiting[key]
             del line[bisect_left(line, (row.run_at, row.id))]
             if not line:
                 del self._waiting[key]
-        elif row.state is State.RUNNING:
+        elif row.state is RUNNING:
             del self.running[row.id]
         if row.unique_key is not None and row.state in LIVE:
             del self.unique[row.task, row.unique_key]
@@ -168,7 +175,7 @@ class World:
         self.shift = 0.0
         self._clock = clock
         self._wall = wall
-        self._undo: list[tuple[dict[Any, Any], Any, Any]] = []  # tables, keys, and what stood there
+        self._undo: list[tuple[dict[Any, Any], Any, Any, Any]] = []  # tables, keys, what stood there, what came
         self._work_waits = False
 
     def now(self) -> Instant:
@@ -186,8 +193,13 @@ class World:
 
     def save(self, row: Row) -> None:
         """Store a row, or the next version of one."""
-        self.write(self.jobs, row.id, row)
-        self._work_waits |= row.state is State.AVAILABLE
+        jobs, job = self.jobs, row.id
+        before = jobs.get(job)
+        self._undo.append((jobs, job, before, row))
+        self.index.replace(before, row)
+        jobs[job] = row
+        if row.state is AVAILABLE:
+            self._work_waits = True
 
     def remove(self, job: str) -> None:
         """Remove a row and all that hangs on it."""
@@ -200,10 +212,15 @@ class World:
         self.write(self.history, entry.job, (*self.history.get(entry.job, ()), entry))
 
     def write(self, table: dict[K, V], key: K, value: V | None) -> None:
-        """Set a key of a table, or remove it with None; the only way in which a world changes."""
+        """Set a key of a table, or remove it with None; but for `save`, the only way in which a world changes."""
         before = table.get(key)
-        self._undo.append((table, key, before))
+        self._undo.append((table, key, before, value))
         self._put(table, key, before, value)
+
+    def changes(self) -> list[tuple[Row | None, Row | None]]:
+        """List how rows stood before and after each change that is not committed yet; None where they were not there."""
+        jobs = self.jobs
+        return [(before, after) for table, _, before, after in self._undo if table is jobs]
 
     def mark(self) -> int:
         """Name this point, to which `roll_back` can return."""
@@ -212,7 +229,7 @@ class World:
     def roll_back(self, mark: int) -> None:
         """Undo every change since the mark."""
         while len(self._undo) > mark:
-            table, key, before = self._undo.pop()
+            table, key, before, _ = self._undo.pop()
             self._put(table, key, table.get(key), before)
 
     def commit(self) -> bool:
