@@ -94,7 +94,10 @@ class Lease:
             raise Misuse(
                 f"the lease on job {self.token.job} belongs to process {self._pid}; a forked child does not own it"
             )
-        return 0.0 if self._lost is not None else max(0.0, self._until - self._clock())
+        if self._lost is not None:
+            return 0.0
+        left = self._until - self._clock()
+        return left if left > 0.0 else 0.0
 
     @property
     def lost(self) -> bool:
@@ -110,9 +113,11 @@ class Lease:
 
     def check(self) -> None:
         """Raise LeaseLost unless the lease can be trusted now; after a jump of clocks, ask the store first (R14)."""
-        if not self.lost and abs(self._wall() - self._clock() - self._wall_offset) > SUSPECT:
+        lost = self.lost
+        if not lost and abs(self._wall() - self._clock() - self._wall_offset) > SUSPECT:
             self.verify()
-        reason = None if not self.lost else self.lost_reason
+            lost = self.lost
+        reason = self.lost_reason if lost else None
         if reason is not None:
             raise LeaseLost(self.token.job, self.generation, reason)
 

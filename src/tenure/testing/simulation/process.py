@@ -145,7 +145,8 @@ class Process(Members):
         """Have an operation executed by the store."""
         world = self.world
         book, name = world.book, verb.__name__
-        after = self._next_exchange()
+        self.exchanges += 1
+        after = self._fault() if self.faults else None
         if name in _ASIDE and after is None:
             return self._ask_aside(verb, args, kwargs)
         if name == "turn":
@@ -158,7 +159,7 @@ class Process(Members):
                 partial(world.executed, self, verb, args, kwargs),
                 timeout,
                 after,
-                None if note is None else partial(book.again, note),
+                note and partial(book.again, note),
             )
         except OutcomeUnknown:
             raise
@@ -182,12 +183,13 @@ class Process(Members):
     def ask_destination(self, what: str, act: Callable[[], Answer]) -> Any:
         """Have something done by the destination."""
         world = self.world
-        return world.network.ask(what, self.to_destination, act, world.plan.patience, self._next_exchange())
-
-    def _next_exchange(self) -> Callable[[], object] | None:
-        """Count a request, and let the fault happen that is planned for it."""
         self.exchanges += 1
-        fault = self.faults.pop((self.slot, self.exchanges), None) if self.faults else None
+        after = self._fault() if self.faults else None
+        return world.network.ask(what, self.to_destination, act, world.plan.patience, after)
+
+    def _fault(self) -> Callable[[], object] | None:
+        """Let the fault happen that is planned for this request."""
+        fault = self.faults.pop((self.slot, self.exchanges), None)
         return None if fault is None else self.world.faults.at_request(self, fault)
 
 

@@ -109,7 +109,6 @@ class Scheduler:
         self._chance = chance
         self._plan: list[tuple[float, int, Task | None, Any, Any]] = []  # sorted: so few are quicker than in a heap
         self._number = 0
-        self._steps = 0
         self._until = 0.0
         self._value: Any = None  # what the task that is resumed is told
         self._tasks: list[Task] = []
@@ -119,8 +118,8 @@ class Scheduler:
 
     def at(self, moment: float, action: Callable[..., object], *given: object) -> None:
         """Do `action` at a moment."""
-        self._number += 1
-        insort(self._plan, (moment, self._number, None, action, given))
+        self._number = number = self._number + 1
+        insort(self._plan, (moment, number, None, action, given))
 
     def spawn(self, group: Group, name: str, target: Callable[[], object]) -> Task:
         """Start a task in a moment."""
@@ -144,7 +143,7 @@ class Scheduler:
         plan, until = self._plan, self._until
         self.current = None
         while plan and plan[0][0] <= until:
-            self.now, _, task, what, value = plan.pop(0)
+            self.now, number, task, what, value = plan.pop(0)
             if task is None:
                 what(*value)
             elif task.ticket == what and not task.group.dead:
@@ -153,9 +152,8 @@ class Scheduler:
                     continue
                 task.ticket += 1
                 self.current, self._value = task, value
-                self._steps += 1
-                if self._steps > _MOST_STEPS:
-                    raise Stuck(f"{self._steps} steps were taken by {self.now:.3f} s, the last by {task.name}")
+                if number > _MOST_STEPS:
+                    raise Stuck(f"{number} steps were planned by {self.now:.3f} s, the last for {task.name}")
                 return task
         self._value = None
         return None
@@ -197,9 +195,10 @@ class Scheduler:
         if waiters is not None:
             waiters.append(task)
         if seconds is not None:
-            self._number += 1
-            moment = self.now + max(seconds / task.group.rate, _SOONEST)
-            insort(self._plan, (moment, self._number, task, task.ticket, TIMEOUT))
+            self._number = number = self._number + 1
+            seconds /= task.group.rate
+            moment = self.now + (seconds if seconds > _SOONEST else _SOONEST)
+            insort(self._plan, (moment, number, task, task.ticket, TIMEOUT))
         value = self.switch()
         if value is TIMEOUT and waiters is not None and task in waiters:
             waiters.remove(task)  # so that nothing wakes it from a later wait
@@ -233,14 +232,13 @@ class Scheduler:
     def wake(self, task: Task, value: Any) -> None:
         """Resume a waiting task in a moment."""
         if not self.over:
-            self._number += 1
-            moment = self.now + 1e-6 + 2e-4 * self._chance()
-            insort(self._plan, (moment, self._number, task, task.ticket, value))
+            self._number = number = self._number + 1
+            insort(self._plan, (self.now + 1e-6 + 2e-4 * self._chance(), number, task, task.ticket, value))
 
     def wake_at(self, moment: float, task: Task, ticket: int, value: Any) -> None:
         """Resume a task at a moment, now if that is past, unless it was resumed before that."""
-        self._number += 1
-        insort(self._plan, (max(moment, self.now), self._number, task, ticket, value))
+        self._number = number = self._number + 1
+        insort(self._plan, (moment if moment > self.now else self.now, number, task, ticket, value))
 
 
 # -- what the modules of the worker see
@@ -248,6 +246,8 @@ class Scheduler:
 
 class Event:
     """Stands for `threading.Event`."""
+
+    __slots__ = ("_scheduler", "_set", "_waiters")
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
@@ -280,6 +280,8 @@ class Event:
 class Condition:
     """Stands for `threading.Condition`. Its lock needs no code: nobody runs between two waits of a task."""
 
+    __slots__ = ("_scheduler", "_waiters")
+
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
         self._waiters: list[Task] = []
@@ -306,6 +308,8 @@ class Condition:
 class Thread:
     """Stands for `threading.Thread`: a task in the process of whoever starts it."""
 
+    __slots__ = ("_scheduler", "_target", "_task", "name")
+
     def __init__(self, scheduler: Scheduler, target: Callable[[], object], name: str) -> None:
         self._scheduler = scheduler
         self._target = target
@@ -328,6 +332,8 @@ class Thread:
 
 class SimpleQueue:
     """Stands for `queue.SimpleQueue`."""
+
+    __slots__ = ("_items", "_scheduler", "_waiters")
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
