@@ -89,10 +89,10 @@ def turn(
 def outlook(world: World, queues: Sequence[str]) -> Outlook:
     """Tell what time has made claimable, and when it will the next time."""
     now = world.now()
-    leases = [row.lease_remaining(now) or 0.0 for row in world.index.running.values() if row.queue in queues]
+    leases = [(row.lease_until or 0.0) - now.tick for row in world.index.running.values() if row.queue in queues]
     dues = [(run_at - now.at).total_seconds() for run_at in world.index.due_times(queues, now.at)]
     ahead = [seconds for seconds in leases + dues if seconds > 0]
-    return Outlook(any(one <= 0 for one in dues), any(one <= 0 for one in leases), min(ahead, default=None))
+    return Outlook(min(dues, default=1.0) <= 0, min(leases, default=1.0) <= 0, min(ahead, default=None))
 
 
 def progress(world: World, owner: str, token: Token, value: str) -> Answer:
@@ -135,7 +135,7 @@ def held(world: World, owner: str) -> list[Token]:
 
 
 def _candidates(world: World, wanted: Wanted, now: Instant) -> Iterator[Row]:
-    if wanted.takeovers:
+    if wanted.takeovers and world.index.running:
         owned = [row for row in world.index.running.values() if row.queue in wanted.queues and row.task in wanted.tasks]
         yield from sorted(owned, key=attrgetter("lease_until", "id"))
     for job in world.index.due(wanted, now.at):

@@ -24,6 +24,8 @@ from tenure.store.rows import from_ms
 AVAILABLE: Final = State.AVAILABLE
 RUNNING: Final = State.RUNNING
 
+_MOMENT: Final = itemgetter(0)
+
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -111,15 +113,16 @@ class Index:
 
     def due(self, wanted: Wanted, at: datetime) -> Iterator[str]:
         """List the ids of due jobs: higher priority first, then the order of queues, then `run_at`, then id."""
+        queues, tasks = wanted.queues, wanted.tasks
         heads = {(head.queue, head.priority): from_ms(head.run_at_ms) for head in wanted.heads}
         lines: dict[tuple[int, int], list[Sequence[tuple[datetime, str]]]] = {}
         for (queue, task, priority), line in self._waiting.items():
-            if line[0][0] <= at and queue in wanted.queues and task in wanted.tasks:
-                head = heads.get((queue, priority))
-                rest = line if head is None else line[bisect_left(line, head, key=itemgetter(0)) :]
-                lines.setdefault((-priority, wanted.queues.index(queue)), []).append(rest)
-        for key in sorted(lines):
-            for run_at, job in merge(*lines[key]):
+            if line[0][0] <= at and queue in queues and task in tasks:
+                head = heads.get((queue, priority)) if heads else None
+                rest = line if head is None else line[bisect_left(line, head, key=_MOMENT) :]
+                lines.setdefault((-priority, queues.index(queue)), []).append(rest)
+        for _, alike in sorted(lines.items()) if len(lines) > 1 else lines.items():
+            for run_at, job in alike[0] if len(alike) == 1 else merge(*alike):
                 if run_at > at:
                     break
                 yield job
@@ -128,9 +131,12 @@ class Index:
         """List the first moment of each line in which jobs of these queues wait, and the first one after `at`."""
         for (queue, _, _), line in self._waiting.items():
             if queue in queues:
-                place = bisect_right(line, at, key=itemgetter(0))
-                yield line[0][0]
-                yield from (run_at for run_at, _ in line[place : place + 1])
+                first, last = line[0][0], line[-1][0]
+                yield first
+                if first > at:  # nothing is due here, and the first comes due next
+                    continue
+                if last > at:
+                    yield line[bisect_right(line, at, key=_MOMENT)][0]
 
     def foremost(self, queues: Collection[str], at: datetime) -> Iterator[tuple[str, str, datetime]]:
         """List what is due first in each of these queues under each priority: queue, task, and since when."""

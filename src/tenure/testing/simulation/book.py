@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from operator import attrgetter
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import force_setattr as set_field
@@ -18,6 +18,7 @@ from tenure.protocol.job import Answer, Claimed, Claimer, Ending, Moved, Pruned,
 from tenure.protocol.lease import Token
 from tenure.testing.simulation.threads import Scheduler
 
+_DONE: Final = Verdict.DONE
 _OUTCOMES: dict[Verdict, Outcome] = {Verdict.DONE: "ok", Verdict.ALREADY: "already", Verdict.STALE: "stale"}
 
 
@@ -139,7 +140,7 @@ class Book:
         duration = rest[0] if rest else None
         what = "renew" if duration is None else "extend"
         answers = {} if refused is None else {answer.token: answer for answer in refused}
-        done = Answer(tokens[0], Verdict.DONE) if tokens else None
+        done = Answer(tokens[0], _DONE) if tokens else None
         for token in tokens:
             lease = duration or self.leases.get((token.job, token.generation))
             answer = None if refused is None else answers.get(token, done)

@@ -35,6 +35,7 @@ MARGIN: Final = 2.0
 WITHIN: Final = LEASE + LOOK + MARGIN
 _CHECK: Final = 0.05
 _HEARD: Final = 0.3  # of the rings of a bell
+_AVAILABLE: Final = State.AVAILABLE
 
 Trace = list[tuple[float, str, str]]
 
@@ -172,11 +173,12 @@ class World:
 
     def executed(self, process: Members, verb: Callable[..., Op[Any]], args: tuple[Any, ...], kwargs: Any) -> Answer:
         """Execute an operation at the store."""
-        told_of = len(self.server.entries)
+        server = self.server
+        told_of = len(server.entries)
         if self.faults.lagging:
             answer = self.faults.executed_unreplicated(verb, args, kwargs)
         else:
-            answer = self.server.execute(verb, args, kwargs)
+            answer = server.execute(verb, args, kwargs)
         if verb.__name__ == "prune":
             gone = [entry.job for entry in self.server.entries[told_of:] if entry.event == "prune"]
             self.book.removed.setdefault(id(args), []).extend(gone)
@@ -185,11 +187,11 @@ class World:
         return answer
 
     def _changed(self, changes: list[Change]) -> None:
-        self.marks.changed(changes, self._store_clock())
+        self.marks.changed(changes, self._store_clock)
         if not self._looks and self.server.all_over():
             self._look_soon()
         for _, after in changes:
-            if after is not None and after.state is State.AVAILABLE:
+            if after is not None and after.state is _AVAILABLE:
                 self._ring()
                 return
 
