@@ -19,6 +19,7 @@ from tenure.errors import Misuse
 from tenure.proof.history import Call, History
 from tenure.proof.judge import belief, destinations, lives, replay, rights, stale, tokens, whole
 from tenure.proof.judge.evidence import Evidence, latest
+from tenure.proof.judge.plain import is_plain
 from tenure.proof.judge.settled import settle
 from tenure.proof.judge.verdict import Check, Judgement, Result, Verdict, Violation
 from tenure.proof.needs import ENDINGS, RENEWALS, check_call
@@ -109,7 +110,9 @@ def judge(history: History) -> Judgement:
 
 def broken_in(history: History) -> list[Result]:
     """Judge a run, and return no more than what speaks against it; raises what `judge` does."""
-    return [result for result in _results(_evidence_in(history)) if not result.good]
+    evidence = _evidence_in(history)
+    evidence.judged = [case for case in evidence.cases.values() if not is_plain(evidence, case)]
+    return [result for result in _results(evidence) if not result.good]
 
 
 def _evidence_in(history: History) -> Evidence:

@@ -290,6 +290,7 @@ class Evidence:
             self.logs[line.destination, line.scope].append(line)
         for case in self.cases.values():
             case.swept = swept
+        self.judged: Iterable[Case] = self.cases.values()  # what the invariants go through
 
     @kept
     def first_lost_claim(self) -> float:

@@ -35,7 +35,7 @@ class _Job:
 
 def history_gives_the_rows(evidence: Evidence) -> Iterator[Check]:
     """I18: Replaying the store's history by the table of moves gives the rows that stand in the end."""
-    for case in evidence.cases.values():
+    for case in evidence.judged:
         told = case.entries
         job = _Job(None)
         for place, entry in enumerate(told):
