@@ -183,7 +183,7 @@ WORKER = (
         "feeder: sleeps past a waiting job's patience",
         "the end of patience wakes the feeder (B20)",
         "worker/feeder.py",
-        "min(LOOK, *(lane.prefetch.patience() for lane in self._lanes))",
+        "min([LOOK, *[lane.prefetch.patience() for lane in self._lanes]])",
         "LOOK",
         ("tests/worker/test_feeder.py",),
     ),

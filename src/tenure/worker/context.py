@@ -264,9 +264,12 @@ def _escaped(name: str) -> str:
 
 
 def _wants_key(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    plain = isinstance(function, FunctionType) and not vars(function)  # nothing shows another signature
-    if plain and _KEY not in function.__code__.co_varnames:  # spares most steps the look at their signature
-        return False
+    if isinstance(function, FunctionType) and not vars(function):  # nothing shows another signature
+        code = function.__code__
+        if _KEY not in code.co_varnames:  # spares most steps the look at their signature
+            return False
+        if not args and _KEY in code.co_varnames[code.co_posonlyargcount : code.co_argcount + code.co_kwonlyargcount]:
+            return _KEY not in kwargs
     try:
         signature = inspect.signature(function)
         given = signature.bind_partial(*args, **kwargs).arguments

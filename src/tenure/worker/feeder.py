@@ -68,6 +68,7 @@ class Feeder:
     ) -> None:
         self._driver, self._verbs, self._claimer = driver, verbs, claimer
         self._lanes = lanes
+        self._queues = sorted({queue for lane in lanes for queue in lane.queues})
         self._runs = runs
         self._keeper = keeper
         self._dispatch = dispatch
@@ -188,10 +189,13 @@ class Feeder:
         self, endings: list[tuple[Run | None, Ending]], batches: list[tuple[Lane, list[Claimed]]], took: float
     ) -> None:
         leases = [run.lease.duration for run, _ in endings if run is not None]
-        leases += [row.lease for _, rows in batches for row in rows]
+        moved, claimed = len(endings), 0
+        for _, rows in batches:
+            leases += [row.lease for row in rows]
+            moved = max(moved, len(rows))
+            claimed += len(rows)
         allowed = self._pace.allowed(min(leases, default=math.inf))
-        if self._pace.answered(max([len(endings), *(len(rows) for _, rows in batches)]), took, allowed):
-            claimed = sum(len(rows) for _, rows in batches)
+        if self._pace.answered(moved, took, allowed):
             self._tell_slow(endings, claimed, f"took {took:.1f} s, and must not take more than {allowed:.2g} s")
 
     def _tell_slow(self, endings: list[tuple[Run | None, Ending]], claimed: int, how: str) -> None:
@@ -214,7 +218,7 @@ class Feeder:
 
     def _look(self) -> None:
         """Learn what time has made claimable, and when it will the next time."""
-        outlook = self._driver.do(self._verbs.outlook, sorted({queue for lane in self._lanes for queue in lane.queues}))
+        outlook = self._driver.do(self._verbs.outlook, self._queues)
         self._answered = True
         for lane in self._lanes:  # who has no room now claims as soon as there is some
             if outlook.due:
@@ -228,16 +232,16 @@ class Feeder:
     def _tell(self, endings: list[tuple[Run | None, Ending]], answers: list[Answer]) -> None:
         now = self._clock()
         told = list(zip(endings, answers, strict=True))
-        over = [run for (run, _), answer in told if run is not None and answer.verdict is not Verdict.BUSY]
+        over = [run for (run, _), answer in told if run is not None and answer.verdict is not _LOCKED]
         self._keeper.drop(*[run.lease for run in over])
         self._runs.discard(*over)
         for (run, ending), answer in told:
-            if answer.verdict is Verdict.BUSY:
+            if answer.verdict is _LOCKED:
                 self._busy.append((now + _BUSY, run, ending))
                 continue
             if run is not None:
                 self._settled(run, ending, answer)
-            if answer.verdict is Verdict.DONE and ending.verb in _COMES_BACK:
+            if ending.verb in _COMES_BACK and answer.verdict is Verdict.DONE:
                 self._next_look = min(self._next_look, now + ending.delay)
 
     def _reconcile(self) -> None:
@@ -273,15 +277,15 @@ class Feeder:
         if self._failures:
             first, longest = _PAUSE_AFTER_FAILURE
             return min(longest, first * 2.0 ** min(self._failures, 10))
-        patience = min(LOOK, *(lane.prefetch.patience() for lane in self._lanes))
+        patience = min([LOOK, *[lane.prefetch.patience() for lane in self._lanes]])
         if self._busy:
             patience = min(patience, self._busy[0][0] - self._clock())
-        free = [lane for lane in self._lanes if lane.prefetch.free() > 0]
-        if self.refusal() is not None or not free:
-            return max(0.0, patience)
-        if any(lane.hungry or lane.behind for lane in free):
-            return 0.0
-        return max(0.0, min(patience, self._next_look - self._clock()))
+        free = [] if self.refusal() is not None else [lane for lane in self._lanes if lane.prefetch.free() > 0]
+        if free:
+            if any([lane.hungry or lane.behind for lane in free]):
+                return 0.0
+            patience = min(patience, self._next_look - self._clock())
+        return max(0.0, patience)
 
     def _failed(self, error: TenureError) -> None:
         if not self._failures:
@@ -297,4 +301,5 @@ class Feeder:
             self.ring()
 
 
+_LOCKED = Verdict.BUSY  # looked up once: there is one answer for each job
 _COMES_BACK = {Verb.FAIL, Verb.RETRY, Verb.SNOOZE, Verb.RELEASE}
