@@ -83,7 +83,10 @@ def turn(
 ) -> Turn:
     """Settle, then claim."""
     answers = settle(world, claimer.owner, endings)
-    return Turn(answers, [one for want in wanted for one in claim(world, claimer, want)])
+    claimed: list[Claimed] = []
+    for want in wanted:
+        claimed += claim(world, claimer, want)
+    return Turn(answers, claimed)
 
 
 def outlook(world: World, queues: Sequence[str]) -> Outlook:

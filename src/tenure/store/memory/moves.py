@@ -55,7 +55,8 @@ def carry_out(row: Row, step: Move, now: Instant, *, floor: int = 0, **changes: 
         changes.update(ended=step.verb, ended_at=now.at)
     if target is not RUNNING:
         changes.update(owner=None, lease_until=None)
-    return replace(row, **changes, state=target, finished_at=now.at if target in FINAL else None)
+    changes.update(state=target, finished_at=now.at if target in FINAL else None)
+    return replace(row, **changes)
 
 
 def note(world: World, before: Row, after: Row, now: Instant, event: Verb) -> None:

@@ -133,9 +133,7 @@ class Index:
             if queue in queues:
                 first, last = line[0][0], line[-1][0]
                 yield first
-                if first > at:  # nothing is due here, and the first comes due next
-                    continue
-                if last > at:
+                if first <= at < last:
                     yield line[bisect_right(line, at, key=_MOMENT)][0]
 
     def foremost(self, queues: Collection[str], at: datetime) -> Iterator[tuple[str, str, datetime]]:
@@ -225,8 +223,8 @@ class World:
 
     def changes(self) -> list[tuple[Row | None, Row | None]]:
         """List how rows stood before and after each change that is not committed yet; None where they were not there."""
-        jobs = self.jobs
-        return [(before, after) for table, _, before, after in self._undo if table is jobs]
+        jobs, undo = self.jobs, self._undo
+        return [(before, after) for table, _, before, after in undo if table is jobs] if undo else []
 
     def mark(self) -> int:
         """Name this point, to which `roll_back` can return."""

@@ -101,7 +101,8 @@ class MemoryServer:
         world.commit()
         if changes:
             at = world.now().tick
-            self.entries += [told(before, after, at) for before, after in changes]
+            for before, after in changes:
+                self.entries.append(told(before, after, at))
             self.heard(changes)
         return True, result
 

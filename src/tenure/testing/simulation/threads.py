@@ -280,8 +280,6 @@ class Event:
 class Condition:
     """Stands for `threading.Condition`. Its lock needs no code: nobody runs between two waits of a task."""
 
-    __slots__ = ("_scheduler", "_waiters")
-
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
         self._waiters: list[Task] = []
@@ -308,8 +306,6 @@ class Condition:
 class Thread:
     """Stands for `threading.Thread`: a task in the process of whoever starts it."""
 
-    __slots__ = ("_scheduler", "_target", "_task", "name")
-
     def __init__(self, scheduler: Scheduler, target: Callable[[], object], name: str) -> None:
         self._scheduler = scheduler
         self._target = target
@@ -332,8 +328,6 @@ class Thread:
 
 class SimpleQueue:
     """Stands for `queue.SimpleQueue`."""
-
-    __slots__ = ("_items", "_scheduler", "_waiters")
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
