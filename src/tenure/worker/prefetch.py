@@ -131,9 +131,10 @@ class Prefetch:
         self._executor.close()
 
     def _ahead(self) -> int:
-        since = self._clock() - WITHIN
-        while self._short and self._short[0] < since:
-            self._short.popleft()
+        if self._short:
+            since = self._clock() - WITHIN
+            while self._short and self._short[0] < since:
+                self._short.popleft()
         return len(self._short)
 
     def _ended(self, run: Run, ending: Ending | None) -> None:

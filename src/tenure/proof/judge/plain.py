@@ -25,7 +25,7 @@ _TURNS: Final = 3  # of the shortest plain life: it is enqueued, claimed, comple
 
 def is_plain(evidence: Evidence, case: Case) -> bool:
     """Say whether a job was claimed once, kept by its holder and completed, with nothing that an invariant minds."""
-    if case.repeats or case.refusals or case.failed or case.unknown or case.moves or case.swept:
+    if case.repeats or case.refusals or case.unknown or case.moves or case.swept:
         return False
     claim = case.claims[0] if len(case.claims) == 1 else None
     if claim is None or case.row is None or claim.outcome != "ok" or claim.lost is not None or not claim.generation:
@@ -34,7 +34,7 @@ def is_plain(evidence: Evidence, case: Case) -> bool:
     if end is None or any(end.sent > calm.at for calm in evidence.history.calms):
         return False
     return (
-        _lies_within(case.effects, claim)
+        all(_lies_within(effect, claim, case.writes) for effect in case.effects)
         and _ends_with(case.row, end)
         and _is_told(case.entries, claim, end.result)
     )
@@ -52,15 +52,14 @@ def _end(writes: list[Call], claim: Call) -> Call | None:
     return end
 
 
-def _lies_within(effects: list[Call], claim: Call) -> bool:
-    """Say whether each effect began under the claim, before a deadline that the claim alone can bear."""
-    ends = claim.sent + (claim.lease or 0.0)
-    for effect in effects:
-        if effect.generation != claim.generation or effect.answered is None or effect.answered < claim.sent:
-            return False
-        if effect.deadline is None or not effect.sent <= effect.deadline <= ends:
-            return False
-    return True
+def _lies_within(effect: Call, claim: Call, writes: list[Call]) -> bool:
+    """Say whether an effect began under the claim, before a deadline that it or a renewal until then can bear."""
+    moment = effect.answered
+    if effect.generation != claim.generation or effect.deadline is None or moment is None or moment < claim.sent:
+        return False
+    renewals = [write for write in writes if write.call in RENEWALS and write.sent <= moment]
+    ends = max([grant.sent + (grant.lease or 0.0) for grant in (claim, *renewals)])
+    return effect.sent <= effect.deadline <= ends
 
 
 def _ends_with(row: Row, end: Call) -> bool:

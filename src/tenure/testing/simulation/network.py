@@ -102,8 +102,7 @@ class Network:
         """
         scheduler = self.scheduler
         task = scheduler.task()
-        deadline = scheduler.now + timeout / task.group.rate
-        self.send(Message(what, task, task.ticket, deadline, link, act, after, again))
+        self.send(Message(what, task, task.ticket, scheduler.now + timeout / task.group.rate, link, act, after, again))
         told = scheduler.switch()
         if told is TIMEOUT:
             raise OutcomeUnknown(f"no answer came over {link.name} within {timeout:g} s")

@@ -14,7 +14,7 @@ from tenure.errors import TenureError
 from tenure.proof.history import Entry, EventName, Row
 from tenure.protocol.op import Op, Request, run
 from tenure.store.contract import Verbs
-from tenure.store.memory import Do, MemoryVerbs, at_once
+from tenure.store.memory import AT_ONCE, Do, MemoryVerbs
 from tenure.store.memory.world import AVAILABLE, RUNNING, Instant, World
 from tenure.store.memory.world import Row as MemoryRow
 from tenure.testing.simulation.network import Answer
@@ -91,7 +91,7 @@ class MemoryServer:
         """Drive one operation as one transaction."""
         world = self.world
         world.instant = None
-        act = at_once(verb)
+        act = getattr(verb, AT_ONCE, None)
         try:
             result = run(verb(*args, **kwargs), self._execute) if act is None else act(world, *args, **kwargs)
         except TenureError as error:
