@@ -94,10 +94,7 @@ class Lease:
             raise Misuse(
                 f"the lease on job {self.token.job} belongs to process {self._pid}; a forked child does not own it"
             )
-        if self._lost is not None:
-            return 0.0
-        left = self._until - self._clock()
-        return left if left > 0.0 else 0.0
+        return 0.0 if self._lost is not None else max(0.0, self._until - self._clock())
 
     @property
     def lost(self) -> bool:

@@ -76,7 +76,7 @@ PREFETCH = (
         "prefetch: old pace",
         "only what was short lately lets more be claimed (B20)",
         "worker/prefetch.py",
-        "        while self._short and self._short[0] < since:\n            self._short.popleft()\n",
+        "            while self._short and self._short[0] < since:\n                self._short.popleft()\n",
         "",
         ("tests/worker/test_prefetch.py",),
     ),

@@ -282,7 +282,7 @@ class Feeder:
             patience = min(patience, self._busy[0][0] - self._clock())
         free = [] if self.refusal() is not None else [lane for lane in self._lanes if lane.prefetch.free() > 0]
         if free:
-            if any([lane.hungry or lane.behind for lane in free]):
+            if any(lane.hungry or lane.behind for lane in free):
                 return 0.0
             patience = min(patience, self._next_look - self._clock())
         return max(0.0, patience)

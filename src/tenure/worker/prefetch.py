@@ -92,6 +92,8 @@ class Prefetch:
 
     def review(self) -> None:
         """Give back what must wait no longer: everything once nothing may begin, else what has waited too long."""
+        if not self._waiting:
+            return
         reason = self._refusal()
         before = self._clock() - PATIENCE if reason is None else math.inf
         late = []
