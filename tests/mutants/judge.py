@@ -23,8 +23,8 @@ _READING: tuple[Mutant, ...] = (
         "judge: idle is bad",
         "idle is not good",
         "proof/judge/verdict.py",
-        "not in {Verdict.BROKEN, Verdict.IDLE}",
-        "not in {Verdict.BROKEN}",
+        "{Verdict.BROKEN, Verdict.IDLE}",
+        "{Verdict.BROKEN}",
         JUDGED,
     ),
     Mutant(

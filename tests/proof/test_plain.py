@@ -71,7 +71,8 @@ def _spoiled(history: History, chance: random.Random) -> History:
         lines[place] = _bent(lines, place, chance)
     if pile == "calls":
         lines.sort(key=lambda call: call.sent)
-    return changed(history, **{pile: lines})
+    piles: dict[str, Any] = {pile: lines}
+    return changed(history, **piles)
 
 
 def _bent(lines: Sequence[Line], place: int, chance: random.Random) -> Line:

@@ -27,6 +27,9 @@ from tenure.proof.needs import ENDINGS, RENEWALS, check_call
 __all__ = ["INVARIANTS", "Judgement", "Result", "Verdict", "Violation", "broken_in", "judge"]
 
 
+_KEPT, _UNASSERTED = Verdict.KEPT, Verdict.UNASSERTED
+
+
 def _always(_evidence: Evidence) -> str | None:
     return None
 
@@ -143,10 +146,10 @@ def _assert(invariant: Invariant, evidence: Evidence) -> Result:
         verdict = Verdict.MUST_FAIL if violations else Verdict.IDLE
         because = "this run is made to break it" + ("" if violations else ", and nothing did")
     elif not checks:
-        verdict = Verdict.UNASSERTED
+        verdict = _UNASSERTED
         because = because or f"the history tells of no {invariant.about}"
     else:
-        verdict = Verdict.BROKEN if violations else Verdict.KEPT
+        verdict = Verdict.BROKEN if violations else _KEPT
     return Result(invariant.number, invariant.promise, verdict, len(checks), violations, because)
 
 

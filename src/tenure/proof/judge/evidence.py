@@ -10,10 +10,11 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from math import inf
 from operator import attrgetter
 from typing import Any, Generic, TypeVar, overload
+
+from msgspec import Struct, field
 
 from tenure.proof.history import Applied, Call, Entry, History, Outcome, Row
 from tenure.proof.judge.words import Words
@@ -108,8 +109,7 @@ class Spans:
 _NO_SPANS = Spans(())
 
 
-@dataclass
-class Case:
+class Case(Struct, dict=True, eq=False):
     """All that is known of one job; `settle` decides what became of calls whose answer was lost."""
 
     job: str

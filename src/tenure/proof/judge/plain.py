@@ -68,7 +68,7 @@ def _ends_with(row: Row, end: Call) -> bool:
 
 
 def _is_told(entries: list[Entry], claim: Call, result: object) -> bool:
-    """Say whether the store's history tells the same: enqueued, claimed, kept before each end of the lease, completed."""
+    """Say whether the store tells the same: enqueued, claimed, kept before each end of the lease, completed."""
     if len(entries) < _TURNS:
         return False
     generation = claim.generation

@@ -222,7 +222,7 @@ class World:
         self._put(table, key, before, value)
 
     def changes(self) -> list[tuple[Row | None, Row | None]]:
-        """List how rows stood before and after each change that is not committed yet; None where they were not there."""
+        """List how rows stood before and after each change that is not committed yet; None where one was not there."""
         jobs, undo = self.jobs, self._undo
         return [(before, after) for table, _, before, after in undo if table is jobs] if undo else []
 

@@ -5,11 +5,11 @@ A simulation that never gets to where the protocol is hard proves nothing, and l
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from tenure.protocol.events import Kind
-from tenure.protocol.job import Moved, Verdict
+from tenure.protocol.job import Ending, Moved, Turn, Verdict
 from tenure.protocol.lease import Token
 from tenure.protocol.lifecycle import State, Verb
 
@@ -88,18 +88,20 @@ class Marks:
     def answered(self, process: Process, ask: str, args: tuple[Any, ...], result: Any) -> None:
         """Look at what a process was answered."""
         if ask == "turn":
-            if args[1]:
-                for ending, answer in zip(args[1], result.answers, strict=True):
-                    self._ended(process, ending.reason, answer.verdict)
-            for row in result.claimed:
-                if row.lost_generation is not None and Token(row.id, row.lost_generation) in process.claimed:
-                    self.reach("takeover of an own job")
-                process.claimed.add(Token(row.id, row.generation))
+            self._turned(process, args[1], result)
         elif ask == "renew":
             if result and any(answer.verdict is _STALE for answer in result):
                 self.reach("stale renewal")
         elif ask == "recall_step" and result is not None:
             self.reach("step remembered")
+
+    def _turned(self, process: Process, endings: Sequence[Ending], turn: Turn) -> None:
+        for ending, answer in zip(endings, turn.answers, strict=True) if endings else ():
+            self._ended(process, ending.reason, answer.verdict)
+        for row in turn.claimed:
+            if row.lost_generation is not None and Token(row.id, row.lost_generation) in process.claimed:
+                self.reach("takeover of an own job")
+            process.claimed.add(Token(row.id, row.generation))
 
     def _ended(self, process: Process, reason: str | None, verdict: Verdict) -> None:
         if verdict is _STALE:

@@ -127,7 +127,8 @@ class Network:
             self.never_answered(message)
         else:
             self.under_way += 1
-            self.scheduler.at(self.scheduler.now + way, self.arrive, message)
+            scheduler = self.scheduler
+            scheduler.at(scheduler.now + way, self.arrive, message)
 
     def arrive(self, message: Message) -> None:
         """Carry a message out and send its answer back."""

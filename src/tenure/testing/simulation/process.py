@@ -155,7 +155,7 @@ class Process(Members):
                 partial(world.executed, self, verb, args, kwargs),
                 timeout,
                 after,
-                note and partial(book.again, note),
+                None if note is None else partial(book.again, note),
             )
         except OutcomeUnknown:
             raise

@@ -197,7 +197,7 @@ class Scheduler:
         if seconds is not None:
             self._number = number = self._number + 1
             seconds /= task.group.rate
-            moment = self.now + (seconds if seconds > _SOONEST else _SOONEST)
+            moment = self.now + (seconds if seconds > _SOONEST else _SOONEST)  # noqa: FURB136 -- max() is slow
             insort(self._plan, (moment, number, task, task.ticket, TIMEOUT))
         value = self.switch()
         if value is TIMEOUT and waiters is not None and task in waiters:
@@ -238,7 +238,8 @@ class Scheduler:
     def wake_at(self, moment: float, task: Task, ticket: int, value: Any) -> None:
         """Resume a task at a moment, now if that is past, unless it was resumed before that."""
         self._number = number = self._number + 1
-        insort(self._plan, (moment if moment > self.now else self.now, number, task, ticket, value))
+        moment = moment if moment > self.now else self.now  # noqa: FURB136 -- max() is slow
+        insort(self._plan, (moment, number, task, ticket, value))
 
 
 # -- what the modules of the worker see
@@ -246,8 +247,6 @@ class Scheduler:
 
 class Event:
     """Stands for `threading.Event`."""
-
-    __slots__ = ("_scheduler", "_set", "_waiters")
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler

@@ -302,11 +302,6 @@ class World:
             about = f" {job}:{generation}" if job is not None else ""
             self.say(process.name, f"{kind}{about}: {detail}" if detail else f"{kind}{about}")
 
-    def does(self, process: Process, job: Job, deed: str) -> None:
-        """Hear what a handler does next."""
-        if self.trace is not None:
-            self.say(process.name, f"{job.token}: {deed}")
-
     def say(self, who: str, what: str) -> None:
         """Write a line of the trace."""
         if self.trace is not None:
