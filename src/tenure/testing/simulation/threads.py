@@ -15,8 +15,6 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Final
 
-from msgspec import Struct, field
-
 try:
     from greenlet import getcurrent, greenlet
 except ImportError as missing:
@@ -53,16 +51,17 @@ class Group(ABC):
         """Hear of an error that ended one of the tasks."""
 
 
-class Task(Struct, eq=False):
+class Task:
     """One thread of a group. `ticket` counts its resumptions, so that what comes too late wakes nobody."""
 
-    group: Group
-    name: str
-    target: Callable[[], object]
-    ticket: int = 0
-    done: bool = False
-    body: greenlet | None = None
-    waiters: list[Task] = field(default_factory=list)
+    __slots__ = ("body", "done", "group", "name", "target", "ticket", "waiters")
+
+    def __init__(self, group: Group, name: str, target: Callable[[], object]) -> None:
+        self.group, self.name, self.target = group, name, target
+        self.ticket = 0
+        self.done = False
+        self.body: greenlet | None = None
+        self.waiters: list[Task] = []
 
 
 class Bodies:

@@ -173,17 +173,20 @@ class World:
 
     def executed(self, process: Members, verb: Callable[..., Op[Any]], args: tuple[Any, ...], kwargs: Any) -> Answer:
         """Execute an operation at the store."""
-        server = self.server
-        told_of = len(server.entries)
         if self.faults.lagging:
             answer = self.faults.executed_unreplicated(verb, args, kwargs)
         else:
-            answer = server.execute(verb, args, kwargs)
-        if verb.__name__ == "prune":
-            gone = [entry.job for entry in self.server.entries[told_of:] if entry.event == "prune"]
-            self.book.removed.setdefault(id(args), []).extend(gone)
+            answer = self.server.execute(verb, args, kwargs)
         if self.trace is not None:
             self.say("store", f"{process.name}: {telling.told(verb.__name__, args, *answer)}")
+        return answer
+
+    def pruned(self, process: Members, verb: Callable[..., Op[Any]], args: tuple[Any, ...], kwargs: Any) -> Answer:
+        """Execute a prune, and note what that removed: the answer does not tell."""
+        told_of = len(self.server.entries)
+        answer = self.executed(process, verb, args, kwargs)
+        gone = [entry.job for entry in self.server.entries[told_of:] if entry.event == "prune"]
+        self.book.removed.setdefault(id(args), []).extend(gone)
         return answer
 
     def _changed(self, changes: list[Change]) -> None:
