@@ -58,8 +58,7 @@ class Task:
 
     def __init__(self, group: Group, name: str, target: Callable[[], object]) -> None:
         self.group, self.name, self.target = group, name, target
-        self.ticket = 0
-        self.done = False
+        self.ticket, self.done = 0, False
         self.body: greenlet | None = None
         self.waiters: list[Task] = []
 
@@ -68,10 +67,11 @@ class Bodies:
     """Greenlets that run one task after the other: making one costs more than all else that a short task does."""
 
     def __init__(self) -> None:
+        self.ended: Task | None = None  # for the hub; what is given to a switch is kept by who made it
         self._idle: list[greenlet] = []
 
     def take(self, hub: greenlet) -> greenlet:
-        """Lend a greenlet that waits for a task, which it hands to the hub when that has ended."""
+        """Lend a greenlet that waits for a task, and switches to the hub when that has `ended`."""
         return self._idle.pop() if self._idle else greenlet(self._live, hub)
 
     def _live(self, task: Task) -> None:
@@ -88,9 +88,9 @@ class Bodies:
             task.done = True
             task.body = None
             self._idle.append(me)
-            ended = [task]
+            self.ended = task
             del task  # who is idle keeps no world of a history that is over
-            task = hub.switch(ended.pop())
+            task = hub.switch()
 
 
 class Scheduler:
@@ -132,7 +132,8 @@ class Scheduler:
         """Let everything happen that is planned up to a moment, or until all is stopped."""
         self._until = until
         while (task := self._next()) is not None:
-            ended = (task.body or self._new_body_of(task)).switch(self._value)
+            (task.body or self._new_body_of(task)).switch(self._value)
+            ended, self._bodies.ended = self._bodies.ended, None
             if ended is not None:
                 for waiter in ended.waiters:
                     self.wake(waiter, None)
@@ -176,6 +177,7 @@ class Scheduler:
             if task.body is not None:
                 task.body.switch(None)  # `over` lets its wait raise
         self._tasks.clear()
+        self._bodies.ended = None
 
     def _new_body_of(self, task: Task) -> greenlet:
         body = task.body = self._bodies.take(self._hub)

@@ -91,6 +91,13 @@ class World:
             self.cast.clear()
         return self._history()
 
+    def untie(self) -> None:
+        """Let go of everybody, once nothing is asked of this world any more, so that the collector finds little to do."""
+        for process in self.processes:
+            vars(process.worker).clear()
+            vars(process).clear()
+        vars(self).clear()
+
     def _set_out(self) -> None:
         self.server.execute(self.server.verbs.enqueue, (self.plan.jobs,), {})
         for slot in range(self.plan.workers):
