@@ -280,7 +280,8 @@ class Evidence:
         self.logs: dict[Place, list[Applied]] = defaultdict(list)
         swept = False
         for call in history.calls:
-            swept |= (call.call, call.job) == ("prune", None) and call.outcome != "fail"
+            if call.call == "prune" and call.job is None and call.outcome != "fail":
+                swept = True
             self._sort(call)
         for entry in history.entries:
             self.cases[entry.job].entries.append(entry)

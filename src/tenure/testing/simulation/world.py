@@ -92,7 +92,7 @@ class World:
         return self._history()
 
     def untie(self) -> None:
-        """Let go of everybody, once nothing is asked of this world any more, so that the collector finds little to do."""
+        """Let go of everybody, once nothing is asked of this world any more: little is left to the collector."""
         for process in self.processes:
             vars(process.worker).clear()
             vars(process).clear()
