@@ -183,8 +183,8 @@ WORKER = (
         "feeder: sleeps past a waiting job's patience",
         "the end of patience wakes the feeder (B20)",
         "worker/feeder.py",
-        "min([LOOK, *[lane.prefetch.patience() for lane in self._lanes]])",
-        "LOOK",
+        "            patience = min(patience, lane.prefetch.patience())\n",
+        "",
         ("tests/worker/test_feeder.py",),
     ),
     Mutant(

@@ -277,13 +277,16 @@ class Feeder:
         if self._failures:
             first, longest = _PAUSE_AFTER_FAILURE
             return min(longest, first * 2.0 ** min(self._failures, 10))
-        patience = min([LOOK, *[lane.prefetch.patience() for lane in self._lanes]])
+        patience, refused, looks = LOOK, self.refusal() is not None, False
+        for lane in self._lanes:
+            patience = min(patience, lane.prefetch.patience())
+            if not refused and lane.prefetch.free() > 0:
+                if lane.hungry or lane.behind:
+                    return 0.0
+                looks = True
         if self._busy:
             patience = min(patience, self._busy[0][0] - self._clock())
-        free = [] if self.refusal() is not None else [lane for lane in self._lanes if lane.prefetch.free() > 0]
-        if free:
-            if any(lane.hungry or lane.behind for lane in free):
-                return 0.0
+        if looks:
             patience = min(patience, self._next_look - self._clock())
         return max(0.0, patience)
 
