@@ -145,7 +145,7 @@ class Process(Members):
         after = self._fault() if self.faults else None
         if name in _ASIDE and after is None:
             return self._ask_aside(verb, args, kwargs)
-        if name == "turn":
+        if self.lost and name == "turn":
             world.about_to_settle(self, args[1])
         note = book.asked(self.name, name, args)
         try:

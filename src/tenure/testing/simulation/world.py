@@ -215,12 +215,9 @@ class World:
 
     def about_to_settle(self, process: Process, endings: Sequence[Ending]) -> None:
         """Look at what a process is about to settle."""
-        if process.lost:
-            for ending in endings:
-                if ending.token in process.lost and ending.reason != RECONCILED:
-                    self.broken(
-                        f"{process.name} settles {ending.token} with {ending.verb} after it was told of its loss"
-                    )
+        for ending in endings:
+            if ending.token in process.lost and ending.reason != RECONCILED:
+                self.broken(f"{process.name} settles {ending.token} with {ending.verb} after it was told of its loss")
 
     # -- destinations
 
