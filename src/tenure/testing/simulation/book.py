@@ -13,7 +13,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import force_setattr as set_field
 
-from tenure.proof.history import Call, CallName, Outcome
+from tenure.proof.history import Call, Outcome
 from tenure.protocol.job import Answer, Claimed, Claimer, Ending, Moved, Pruned, Turn, Verdict
 from tenure.protocol.lease import Token
 from tenure.testing.simulation.threads import Scheduler
@@ -80,13 +80,6 @@ class Book:
             _LINES[note.ask](self, note, None, None)
         self._open.clear()
         return sorted(self.calls, key=attrgetter("sent"))
-
-    # -- what is asked of a destination, and of the gate
-
-    def told(self, call: CallName, process: str, sent: float, outcome: Outcome, **fields: Any) -> None:
-        """Write down a whole call."""
-        answered = None if outcome == "unknown" else self._scheduler.now
-        self.calls.append(Call(process=process, call=call, sent=sent, answered=answered, outcome=outcome, **fields))
 
     # -- lines
 

@@ -93,7 +93,10 @@ class MemoryServer:
         world.instant = None
         act = getattr(verb, AT_ONCE, None)
         try:
-            result = run(verb(*args, **kwargs), self._execute) if act is None else act(world, *args, **kwargs)
+            if act is None:
+                result = run(verb(*args, **kwargs), self._execute)
+            else:
+                result = act(world, *args, **kwargs) if kwargs else act(world, *args)
         except TenureError as error:
             world.roll_back(0)
             return False, error

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from tenure.errors import LeaseLost, OutcomeUnknown, OutOfSequence, Refused, StaleToken
 from tenure.fences.rule import Bid
-from tenure.proof.history import CallName, Calm, History, Meta, Outcome, Row
+from tenure.proof.history import Call, CallName, Calm, History, Meta, Outcome, Row
 from tenure.protocol.events import Kind
 from tenure.protocol.job import Claimer, Ending
 from tenure.protocol.lease import Effect
@@ -221,7 +221,15 @@ class World:
 
     # -- destinations
 
-    def ask_fence(self, process: Process, call: CallName, bid: Bid, act: Callable[[], Answer], **fields: Any) -> Any:
+    def ask_fence(  # noqa: PLR0917 -- one call for each write, so it is called quickly
+        self,
+        process: Process,
+        call: CallName,
+        bid: Bid,
+        act: Callable[[], Answer],
+        sequence: int | None = None,
+        value: int | None = None,
+    ) -> Any:
         """Ask something of the vault that its fence decides, and note it."""
         sent = self.scheduler.now
         outcome: Outcome = "ok"
@@ -241,19 +249,22 @@ class World:
             outcome = "unknown" if self.scheduler.over or process.dead else "fail"
             raise
         finally:
-            self.book.told(
-                call,
-                process.name,
-                sent,
-                outcome,
+            told = Call(
+                process=process.name,
+                call=call,
+                sent=sent,
+                answered=None if outcome == "unknown" else self.scheduler.now,
+                outcome=outcome,
                 destination=VAULT,
                 scope=bid.scope,
                 job=bid.job,
                 generation=bid.generation,
                 owner=process.claimer.owner,
                 worker=process.claimer.worker,
-                **fields,
+                sequence=sequence,
+                value=value,
             )
+            self.book.calls.append(told)
 
     def ask_vault(self, process: Process, act: Callable[[], Answer]) -> Any:
         """Read the vault."""
@@ -266,8 +277,8 @@ class World:
             "apply",
             bid,
             lambda: self.vault.apply(bid, version, self.scheduler.now),
-            sequence=bid.sequence,
-            value=version,
+            bid.sequence,
+            version,
         )
 
     def gate(self, process: Process, job: Job) -> Effect:
@@ -278,20 +289,21 @@ class World:
         except LeaseLost:
             self.marks.reach("effect stopped at the gate")
             raise
-        lease = job.lease
-        deadline = lease.until if isinstance(lease, Belief) else None
-        self.book.told(
-            "effect",
-            process.name,
-            self.scheduler.now,
-            "ok",
+        lease, now = job.lease, self.scheduler.now
+        passed = Call(
+            process=process.name,
+            call="effect",
+            sent=now,
+            answered=now,
+            outcome="ok",
             job=token.job,
             generation=token.generation,
-            deadline=deadline,
+            deadline=lease.until if isinstance(lease, Belief) else None,
             sequence=effect.sequence,
             owner=process.claimer.owner,
             worker=process.claimer.worker,
         )
+        self.book.calls.append(passed)
         return effect
 
     # -- what is heard
