@@ -221,14 +221,8 @@ class World:
 
     # -- destinations
 
-    def ask_fence(  # noqa: PLR0917 -- one call for each write, so it is called quickly
-        self,
-        process: Process,
-        call: CallName,
-        bid: Bid,
-        act: Callable[[], Answer],
-        sequence: int | None = None,
-        value: int | None = None,
+    def ask_fence(
+        self, process: Process, call: CallName, bid: Bid, act: Callable[[], Answer], value: int | None = None
     ) -> Any:
         """Ask something of the vault that its fence decides, and note it."""
         sent = self.scheduler.now
@@ -261,7 +255,7 @@ class World:
                 generation=bid.generation,
                 owner=process.claimer.owner,
                 worker=process.claimer.worker,
-                sequence=sequence,
+                sequence=bid.sequence or None,  # an announcement has none
                 value=value,
             )
             self.book.calls.append(told)
@@ -277,7 +271,6 @@ class World:
             "apply",
             bid,
             lambda: self.vault.apply(bid, version, self.scheduler.now),
-            bid.sequence,
             version,
         )
 
