@@ -110,9 +110,11 @@ class Lease:
 
     def check(self) -> None:
         """Raise LeaseLost unless the lease can be trusted now; after a jump of clocks, ask the store first (R14)."""
-        if not self.lost and abs(self._wall() - self._clock() - self._wall_offset) > SUSPECT:
+        lost = self.lost
+        if not lost and abs(self._wall() - self._clock() - self._wall_offset) > SUSPECT:
             self.verify()
-        reason = None if not self.lost else self.lost_reason
+            lost = self.lost
+        reason = self.lost_reason if lost else None
         if reason is not None:
             raise LeaseLost(self.token.job, self.generation, reason)
 

@@ -8,6 +8,7 @@ from tests.mutants.judge_rights import JUDGED, RIGHTS
 from tests.mutants.mutant import Mutant
 
 READ = ("tests/proof/test_history.py",)
+PLAIN = ("tests/proof/test_plain.py",)
 WROTE = ("tests/proof/test_recorder.py",)
 
 _READING: tuple[Mutant, ...] = (
@@ -23,8 +24,8 @@ _READING: tuple[Mutant, ...] = (
         "judge: idle is bad",
         "idle is not good",
         "proof/judge/verdict.py",
-        "not in {Verdict.BROKEN, Verdict.IDLE}",
-        "not in {Verdict.BROKEN}",
+        "{Verdict.BROKEN, Verdict.IDLE}",
+        "{Verdict.BROKEN}",
         JUDGED,
     ),
     Mutant(
@@ -197,4 +198,37 @@ _READING: tuple[Mutant, ...] = (
     ),
 )
 
-JUDGE: tuple[Mutant, ...] = (*RIGHTS, *LIVES, *LOGS, *_READING)
+_PLAIN: tuple[Mutant, ...] = tuple(
+    Mutant(
+        f"judge: plain: {name}",
+        "no life is taken for plain that an invariant minds",
+        "proof/judge/plain.py",
+        old,
+        new,
+        PLAIN,
+    )
+    for name, old, new in (
+        ("refusals", "case.refusals or ", ""),
+        ("one claim", "case.claims[0] if len(case.claims) == 1 else None", "case.claims[0] if case.claims else None"),
+        ("one completion", 'calls.count("complete") != 1', 'calls.count("complete") < 1'),
+        ("the same holder", '"outcome", "generation", "owner", "process"', '"outcome", "generation"'),
+        ("the completion is the last", " or write.sent > end.answered", ""),
+        ("calm", "any(end.sent > calm.at for calm in evidence.history.calms)", "False"),
+        ("deadlines", "effect.sent <= effect.deadline <= ends", "effect.sent <= effect.deadline"),
+        ("late effects", "effect.sent <= effect.deadline <= ends", "effect.deadline <= ends"),
+        (
+            "the result",
+            "_COMPLETED, end.generation, end.result, 0, 0)",
+            "_COMPLETED, end.generation, row.result, 0, 0)",
+        ),
+        ("who claimed", " or taken.owner != claim.owner", ""),
+        ("ended leases", " or entry.at >= until", ""),
+        (
+            "counters",
+            "(_RUNNING, generation, generation, 0, 0)",
+            "(_RUNNING, generation, generation, *_stands(entry)[3:])",
+        ),
+    )
+)
+
+JUDGE: tuple[Mutant, ...] = (*RIGHTS, *LIVES, *LOGS, *_READING, *_PLAIN)

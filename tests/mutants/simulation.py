@@ -216,7 +216,7 @@ WORKER = (
         "simulation: gate looks at no clock",
         "no effect starts once the lease cannot be trusted (R19)",
         "hold.py",
-        "        reason = None if not self.lost else self.lost_reason\n",
+        "        reason = self.lost_reason if lost else None\n",
         "        reason = None\n",
         TESTS,
     ),

@@ -44,8 +44,8 @@ HOLDING = (
         "lease: jump of clocks ignored",
         "a jump of clocks makes a lease suspect (R14)",
         "hold.py",
-        "            self.verify()\n        reason",
-        "            pass\n        reason",
+        "            self.verify()\n            lost = self.lost\n",
+        "            pass\n",
         ("tests/worker/test_lease.py",),
     ),
     Mutant(
@@ -184,8 +184,8 @@ WORKER = (
         "feeder: sleeps past a waiting job's patience",
         "the end of patience wakes the feeder (B20)",
         "worker/feeder.py",
-        "min(LOOK, *(lane.prefetch.patience() for lane in self._lanes))",
-        "LOOK",
+        "            patience = min(patience, lane.prefetch.patience())\n",
+        "",
         ("tests/worker/test_feeder.py",),
     ),
     Mutant(

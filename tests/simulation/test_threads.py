@@ -269,7 +269,7 @@ def test_a_history_without_end_is_noticed(bench: Bench, monkeypatch: pytest.Monk
             bench.scheduler.sleep(0.0)
 
     bench.task(spins)
-    with pytest.raises(Stuck, match="1001 steps"):
+    with pytest.raises(Stuck, match="1001 steps were planned"):
         bench.run()
     bench.scheduler.end()
 

@@ -19,6 +19,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from msgspec import Struct
+
 from tenure.errors import BadToken, Misuse, OutOfSequence, StaleToken
 from tenure.protocol.lease import Effect, Token
 from tenure.protocol.names import check_name
@@ -52,8 +54,7 @@ class Reset:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Bid:
+class Bid(Struct, frozen=True, gc=False):
     """A token and a sequence that are fit to be compared under `scope`; sequence 0 announces and writes nothing."""
 
     scope: str
@@ -134,7 +135,8 @@ def _bid(token: Token, scope: str | None, sequence: int) -> Bid:
     if not _is_whole(generation) or not 1 <= generation <= MAX_GENERATION:
         raise BadToken(f"generation is {generation!r}: a whole number from 1 to {MAX_GENERATION}")
     where = check_name("a fence's scope", token.job if scope is None else scope)
-    return Bid(where, check_name("a token's job", token.job), generation, sequence)
+    job = where if scope is None else check_name("a token's job", token.job)
+    return Bid(where, job, generation, sequence)
 
 
 def _is_whole(number: object) -> bool:

@@ -128,9 +128,12 @@ class Job:
 
     def check(self) -> None:
         """Raise LeaseLost unless the run may go on; compares clocks at this moment (R21)."""
+        self._check_stop()
+        self.lease.check()
+
+    def _check_stop(self) -> None:
         if self._stop_reason is not None:
             raise LeaseLost(self.id, self.generation, self._stop_reason)
-        self.lease.check()
 
     @contextmanager
     def effect(self, seconds: float = 0.0) -> Iterator[Effect]:
@@ -138,8 +141,8 @@ class Job:
 
         Raises LeaseLost when the run may not go on, or when the lease has less time left than the effect may take.
         """
-        self.check()
-        with self.lease.effect(seconds) as token:
+        self._check_stop()
+        with self.lease.effect(seconds) as token:  # which checks the lease
             yield token
 
     def idempotency_key(self, step: str) -> str:
@@ -264,9 +267,12 @@ def _escaped(name: str) -> str:
 
 
 def _wants_key(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    plain = isinstance(function, FunctionType) and not vars(function)  # nothing shows another signature
-    if plain and _KEY not in function.__code__.co_varnames:  # spares most steps the look at their signature
-        return False
+    if isinstance(function, FunctionType) and not vars(function):  # nothing shows another signature
+        code = function.__code__
+        if _KEY not in code.co_varnames:  # spares most steps the look at their signature
+            return False
+        if not args and _KEY in code.co_varnames[code.co_posonlyargcount : code.co_argcount + code.co_kwonlyargcount]:
+            return _KEY not in kwargs
     try:
         signature = inspect.signature(function)
         given = signature.bind_partial(*args, **kwargs).arguments

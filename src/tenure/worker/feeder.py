@@ -73,6 +73,7 @@ class Feeder:
     ) -> None:
         self._driver, self._verbs, self._claimer = driver, verbs, claimer
         self._lanes = lanes
+        self._queues = sorted({queue for lane in lanes for queue in lane.queues})
         self._runs, self._keeper = runs, keeper
         self._dispatch, self._settled = dispatch, settled
         self._emitter = emitter
@@ -216,10 +217,13 @@ class Feeder:
         self, endings: list[tuple[Run | None, Ending]], batches: list[tuple[Lane, list[Claimed]]], took: float
     ) -> None:
         leases = [run.lease.duration for run, _ in endings if run is not None]
-        leases += [row.lease for _, rows in batches for row in rows]
+        moved, claimed = len(endings), 0
+        for _, rows in batches:
+            leases += [row.lease for row in rows]
+            moved = max(moved, len(rows))
+            claimed += len(rows)
         allowed = self._pace.allowed(min(leases, default=math.inf))
-        if self._pace.answered(max([len(endings), *(len(rows) for _, rows in batches)]), took, allowed):
-            claimed = sum(len(rows) for _, rows in batches)
+        if self._pace.answered(moved, took, allowed):
             self._tell_slow(endings, claimed, f"took {took:.1f} s, and must not take more than {allowed:.2g} s")
 
     def _tell_slow(self, endings: list[tuple[Run | None, Ending]], claimed: int, how: str) -> None:
@@ -266,7 +270,7 @@ class Feeder:
         that was slow by chance changes nothing.
         """
         asked_at = self._clock()
-        outlook = self._driver.do(self._verbs.outlook, sorted({queue for lane in self._lanes for queue in lane.queues}))
+        outlook = self._driver.do(self._verbs.outlook, self._queues)
         self._answered = True
         for lane in self._lanes:  # who has no room now claims as soon as there is some
             if outlook.due:
@@ -284,11 +288,11 @@ class Feeder:
         now = self._clock()
         over = []
         for (run, ending), answer in zip(endings, answers, strict=True):
-            if answer.verdict is Verdict.BUSY:
+            if answer.verdict is _LOCKED:
                 self._busy.append((now + _BUSY, run, ending))
             elif run is not None:
                 over.append((run, ending, answer))
-            if answer.verdict is Verdict.DONE and ending.verb in _COMES_BACK:
+            if ending.verb in _COMES_BACK and answer.verdict is Verdict.DONE:
                 self._next_look = min(self._next_look, now + ending.delay)
         self._let_go(over)
 
@@ -335,13 +339,15 @@ class Feeder:
         if self._failures:
             first, longest = _PAUSE_AFTER_FAILURE
             return min(longest, first * 2.0 ** min(self._failures, 10))
-        patience = min(LOOK, *(lane.prefetch.patience() for lane in self._lanes))
-        if self._busy:
-            patience = min(patience, self._busy[0][0] - self._clock())
-        free = [] if self.refusal() is not None else [lane for lane in self._lanes if lane.prefetch.free() > 0]
-        if free:
-            now = self._clock()
-            patience = min([patience, self._look_at - now, *[lane.patience(now) for lane in free]])
+        now, refused, looks = self._clock(), self.refusal() is not None, False
+        patience = LOOK if not self._busy else min(LOOK, self._busy[0][0] - now)
+        for lane in self._lanes:
+            patience = min(patience, lane.prefetch.patience())
+            if not refused and lane.prefetch.free() > 0:
+                patience = min(patience, lane.patience(now))
+                looks = True
+        if looks:
+            patience = min(patience, self._look_at - now)
         return max(0.0, patience)
 
     def _failed(self, error: TenureError) -> None:
@@ -358,4 +364,5 @@ class Feeder:
             self.ring()
 
 
+_LOCKED = Verdict.BUSY  # looked up once: there is one answer for each job
 _COMES_BACK = {Verb.FAIL, Verb.RETRY, Verb.SNOOZE, Verb.RELEASE}

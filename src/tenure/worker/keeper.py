@@ -66,8 +66,9 @@ class Keeper:
     def add(self, leases: list[Lease]) -> None:
         """Keep these leases from now on."""
         with self._changed:
-            self._held.update((lease.token, lease) for lease in leases)
-            interval = self._interval_for(min((lease.duration for lease in leases), default=LONGEST))
+            for lease in leases:
+                self._held[lease.token] = lease
+            interval = self._interval_for(min([lease.duration for lease in leases], default=LONGEST))
             if interval < self._interval:
                 # The next beat comes one new interval from now, or when it was due anyway; none was missed.
                 self._last_beat = min(self._clock(), self._last_beat + self._interval - interval)
@@ -145,7 +146,7 @@ class Keeper:
         if not self.healthy:
             return
         with self._changed:
-            shortest = min((lease.duration for lease in self._held.values()), default=LONGEST)
+            shortest = min([lease.duration for lease in self._held.values()], default=LONGEST)
             self._interval = self._interval_for(shortest)
 
     def _interval_for(self, shortest: float) -> float:

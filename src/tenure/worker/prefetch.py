@@ -92,6 +92,8 @@ class Prefetch:
 
     def review(self) -> None:
         """Give back what must wait no longer: everything once nothing may begin, else what has waited too long."""
+        if not self._waiting:
+            return
         reason = self._refusal()
         before = self._clock() - PATIENCE if reason is None else math.inf
         late = []
@@ -131,9 +133,10 @@ class Prefetch:
         self._executor.close()
 
     def _ahead(self) -> int:
-        since = self._clock() - WITHIN
-        while self._short and self._short[0] < since:
-            self._short.popleft()
+        if self._short:
+            since = self._clock() - WITHIN
+            while self._short and self._short[0] < since:
+                self._short.popleft()
         return len(self._short)
 
     def _ended(self, run: Run, ending: Ending | None) -> None:

@@ -192,7 +192,8 @@ class Runs:
     def add(self, runs: Iterable[Run]) -> None:
         """Know these runs from now on."""
         with self._lock:
-            self._runs.update((run.lease.token, run) for run in runs)
+            for run in runs:
+                self._runs[run.lease.token] = run
 
     def discard(self, *runs: Run) -> None:
         """Forget these runs."""

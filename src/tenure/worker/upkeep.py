@@ -62,12 +62,13 @@ class Upkeep:
 
     def report(self, driver: Driver) -> None:
         """Report that the worker lives, when it is time; called by the feeder after each of its rounds."""
-        if self._clock() < self._next_report:
+        now = self._clock()
+        if now < self._next_report:
             return
-        self._next_report = self._clock() + REPORT
+        self._next_report = now + REPORT
         self._look_for_unknown(driver.do(self._app.store.verbs.report, self._me))
-        if self._clock() >= self._next_floor:
-            self._next_floor = self._clock() + _FLOOR
+        if now >= self._next_floor:
+            self._next_floor = now + _FLOOR
             self._look_at_floor(driver)
 
     def _look_for_unknown(self, foremost: Sequence[Foremost]) -> None:

@@ -55,7 +55,7 @@ class Warden:
 
     def watch(self, runs: list[Run]) -> None:
         """Look at new runs in time: the thread sleeps until the first end it knows of."""
-        first = min((self._next_end(run) for run in runs), default=self._wake_at)
+        first = min([self._next_end(run) for run in runs], default=self._wake_at)
         if first < self._wake_at:
             self.wake()
 
@@ -106,7 +106,7 @@ class Warden:
                 self._limit_reached(run)
         self._give_up(now)
         # A run that has ended may wait long to be settled, and nothing that is still to come ends it.
-        return min((self._next_end(run) for run in self._runs.all() if not run.ended), default=now + _LOOK)
+        return min([self._next_end(run) for run in self._runs.all() if not run.ended], default=now + _LOOK)
 
     def stop(self) -> None:
         """End the thread."""

@@ -19,11 +19,15 @@ from tenure.errors import Misuse
 from tenure.proof.history import Call, History
 from tenure.proof.judge import belief, destinations, lives, replay, rights, stale, tokens, whole
 from tenure.proof.judge.evidence import Evidence, latest
+from tenure.proof.judge.plain import is_plain
 from tenure.proof.judge.settled import settle
 from tenure.proof.judge.verdict import Check, Judgement, Result, Verdict, Violation
 from tenure.proof.needs import ENDINGS, RENEWALS, check_call
 
 __all__ = ["INVARIANTS", "Judgement", "Result", "Verdict", "Violation", "broken_in", "judge"]
+
+
+_KEPT, _UNASSERTED = Verdict.KEPT, Verdict.UNASSERTED
 
 
 def _always(_evidence: Evidence) -> str | None:
@@ -109,7 +113,9 @@ def judge(history: History) -> Judgement:
 
 def broken_in(history: History) -> list[Result]:
     """Judge a run, and return no more than what speaks against it; raises what `judge` does."""
-    return [result for result in _results(_evidence_in(history)) if not result.good]
+    evidence = _evidence_in(history)
+    evidence.judged = [case for case in evidence.cases.values() if not is_plain(evidence, case)]
+    return [result for result in _results(evidence) if not result.good]
 
 
 def _evidence_in(history: History) -> Evidence:
@@ -140,10 +146,10 @@ def _assert(invariant: Invariant, evidence: Evidence) -> Result:
         verdict = Verdict.MUST_FAIL if violations else Verdict.IDLE
         because = "this run is made to break it" + ("" if violations else ", and nothing did")
     elif not checks:
-        verdict = Verdict.UNASSERTED
+        verdict = _UNASSERTED
         because = because or f"the history tells of no {invariant.about}"
     else:
-        verdict = Verdict.BROKEN if violations else Verdict.KEPT
+        verdict = Verdict.BROKEN if violations else _KEPT
     return Result(invariant.number, invariant.promise, verdict, len(checks), violations, because)
 
 

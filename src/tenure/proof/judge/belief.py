@@ -16,7 +16,7 @@ from tenure.proof.needs import ENDINGS, RENEWALS
 
 def belief_ends_before_the_next_claim(evidence: Evidence) -> Iterator[Check]:
     """I7: A holder's belief in its lease ends before the next claim takes the job over, on the judge's clock."""
-    for case in evidence.cases.values():
+    for case in evidence.judged:
         stopped = _stopped(case)
         for claim in case.claims:
             if claim.outcome == "ok" and claim.lost is not None:
@@ -53,7 +53,7 @@ def _believes_alone(case: Case, claim: Call, stopped: float | None, words: Words
 
 def no_effect_after_the_deadline(evidence: Evidence) -> Iterator[Check]:
     """I16: No guarded effect starts after its holder's own deadline, and that deadline lies within a granted lease."""
-    for case in evidence.cases.values():
+    for case in evidence.judged:
         grants = {generation: _Granted(given) for generation, given in case.grants.items()} if case.effects else {}
         for effect in case.effects:
             granted = grants.get(effect.generation or 0)

@@ -96,7 +96,7 @@ def applied_once_per_key(evidence: Evidence) -> Iterator[Check]:
             if met is None:
                 first[line.destination, line.key] = line
             yield _as_at_first(met, line)
-    for case in evidence.cases.values():
+    for case in evidence.judged:
         if not case.pruned:
             yield from _steps(case, evidence.words)
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from math import inf
 from operator import attrgetter
 from typing import Any, Generic, TypeVar, overload
+
+from msgspec import Struct, field
 
 from tenure.proof.history import Applied, Call, Entry, History, Outcome, Row
 from tenure.proof.judge.words import Words
@@ -108,8 +109,7 @@ class Spans:
 _NO_SPANS = Spans(())
 
 
-@dataclass
-class Case:
+class Case(Struct, dict=True, eq=False):
     """All that is known of one job; `settle` decides what became of calls whose answer was lost."""
 
     job: str
@@ -280,7 +280,8 @@ class Evidence:
         self.logs: dict[Place, list[Applied]] = defaultdict(list)
         swept = False
         for call in history.calls:
-            swept |= (call.call, call.job) == ("prune", None) and call.outcome != "fail"
+            if call.call == "prune" and call.job is None and call.outcome != "fail":
+                swept = True
             self._sort(call)
         for entry in history.entries:
             self.cases[entry.job].entries.append(entry)
@@ -290,6 +291,7 @@ class Evidence:
             self.logs[line.destination, line.scope].append(line)
         for case in self.cases.values():
             case.swept = swept
+        self.judged: Iterable[Case] = self.cases.values()  # what the invariants go through
 
     @kept
     def first_lost_claim(self) -> float:

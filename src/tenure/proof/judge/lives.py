@@ -21,7 +21,7 @@ _COMING_BACK: frozenset[str] = frozenset(
 
 def completed_once(evidence: Evidence) -> Iterator[Check]:
     """I4: At most one completion of a job is accepted, by the token that the row keeps; a repeat gets its result."""
-    for case in evidence.cases.values():
+    for case in evidence.judged:
         completions = [write for write in case.writes if write.call == "complete"]
         yield from _one_completion(case, completions, evidence.words)
         for completion in completions:
@@ -79,7 +79,7 @@ def _repeats(case: Case, completions: list[Call], words: Words) -> Iterator[Chec
 def tries_are_counted(evidence: Evidence) -> Iterator[Check]:
     """I15: Attempts are the runs that failed, takeovers those whose worker was lost; neither exceeds its maximum."""
     lost = 0 if evidence.meta.history == "full" else sum(len(claims) for claims in evidence.lost_claims.values())
-    for case in evidence.cases.values():
+    for case in evidence.judged:
         row = case.row
         if row is None or row.state is None:
             continue
@@ -129,7 +129,7 @@ def ends_in_time(evidence: Evidence) -> Iterator[Check]:
     """I14: Once nothing is disturbed any more, every job that can run comes to its end in bounded time."""
     calm = evidence.history.calms[-1]
     bound = calm.at + calm.within
-    for case in evidence.cases.values():
+    for case in evidence.judged:
         row = case.row
         if row is not None and row.due_in <= 0 and (row.at is None or row.at >= bound):
             yield _is_over(row, calm)

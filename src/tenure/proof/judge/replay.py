@@ -15,6 +15,8 @@ from tenure.proof.judge.words import shown, turn
 from tenure.proof.needs import RENEWALS
 from tenure.protocol.lifecycle import Actor, Counter, Move, State, Verb, move
 
+_AVAILABLE, _RUNNING, _COMPLETED = State.AVAILABLE, State.RUNNING, State.COMPLETED
+_CLAIMER, _OWNER, _OPERATOR = Actor
 _VERBS = {str(verb): verb for verb in Verb}
 _COUNTERS = tuple(map(str, Counter))
 _SHOWN = ("state", "generation", "attempts", "takeovers", "result")
@@ -35,7 +37,7 @@ class _Job:
 
 def history_gives_the_rows(evidence: Evidence) -> Iterator[Check]:
     """I18: Replaying the store's history by the table of moves gives the rows that stand in the end."""
-    for case in evidence.cases.values():
+    for case in evidence.judged:
         told = case.entries
         job = _Job(None)
         for place, entry in enumerate(told):
@@ -77,7 +79,7 @@ def _met_another(job: _Job, entry: Entry) -> str | None:
 def _step(job: _Job, entry: Entry) -> Move | None:
     if job.state is None or entry.event in {"enqueue", "refused"}:
         return None
-    actor = Actor.CLAIMER if entry.event in CLAIMS else Actor.OPERATOR if is_operators(entry) else Actor.OWNER
+    actor = _CLAIMER if entry.event in CLAIMS else _OPERATOR if is_operators(entry) else _OWNER
     return move(actor, _VERBS[entry.event], job.state)
 
 
@@ -122,14 +124,14 @@ def _is_used_up(job: _Job, counter: Counter, row: Row | None) -> bool:
 def _turn(job: _Job, entry: Entry, step: Move | None) -> None:
     """Go on to how the job stands after an entry: by what that tells, else by the table."""
     if entry.event == "enqueue":
-        job.state, job.attempts, job.takeovers, job.until, job.result = State.AVAILABLE, 0, 0, None, None
+        job.state, job.attempts, job.takeovers, job.until, job.result = _AVAILABLE, 0, 0, None, None
     job.attempts = _counted(job.attempts, Counter.ATTEMPTS, step) if entry.attempts is None else entry.attempts
     job.takeovers = _counted(job.takeovers, Counter.TAKEOVERS, step) if entry.takeovers is None else entry.takeovers
     gone = entry.event == "prune"
     job.state = None if gone else entry.state or (job.state if step is None else step.target)
     job.generation = job.generation if entry.generation is None else entry.generation
-    job.until = entry.until if entry.until is not None and job.state is State.RUNNING else job.until
-    job.result = entry.result if entry.event == "complete" else job.result if job.state is State.COMPLETED else None
+    job.until = entry.until if entry.until is not None and job.state is _RUNNING else job.until
+    job.result = entry.result if entry.event == "complete" else job.result if job.state is _COMPLETED else None
 
 
 def _counted(before: int | None, counter: Counter, step: Move | None) -> int | None:

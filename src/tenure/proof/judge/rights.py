@@ -18,7 +18,7 @@ ROUNDING = 0.002
 
 def only_the_holder_is_accepted(evidence: Evidence) -> Iterator[Check]:
     """I3: Whoever's write was accepted owned the job just before, under this generation and no other."""
-    for case in evidence.cases.values():
+    for case in evidence.judged:
         for write in case.writes:
             reason = _why_not_the_holder(evidence, case, write)
             if reason is None:
@@ -71,7 +71,7 @@ def _accepted_in_the_store(case: Case) -> Iterator[Check]:
 
 def nobody_claims_what_is_held(evidence: Evidence) -> Iterator[Check]:
     """I6: By the store's clock, no claim succeeds before the lease before it ended, unless that right was given up."""
-    for case in evidence.cases.values():
+    for case in evidence.judged:
         if evidence.meta.durable:  # what was answered before a loss says nothing of the claims after it
             yield from _taken_as_answered(evidence, case)
         yield from _taken_in_the_store(case)
@@ -155,7 +155,7 @@ def _taken_wrongly(entry: Entry, before: Entry, until: float | None) -> str | No
 
 def one_holder_of_a_handle(evidence: Evidence) -> Iterator[Check]:
     """I17: Of two processes that hold one handle, as after a fork, at most one is accepted under a version of it."""
-    for case in evidence.cases.values():
+    for case in evidence.judged:
         users: dict[tuple[int | None, int | None], dict[str, Call]] = {}
         for write in sorted(case.writes, key=sent):
             users.setdefault((write.generation, write.version), {}).setdefault(write.process, write)

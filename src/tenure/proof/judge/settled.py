@@ -26,7 +26,8 @@ def settle(evidence: Evidence) -> None:
                 case.open.append(call)
             elif happened:
                 case.writes.append(call)
-        _settle_claims(evidence, case)
+        if evidence.lost_claims:
+            _settle_claims(evidence, case)
 
 
 def is_operators(entry: Entry) -> bool:

@@ -19,7 +19,7 @@ from tenure.proof.needs import RENEWALS
 def stale_is_truthful(evidence: Evidence) -> Iterator[Check]:
     """I13: Who is told that its token is stale was superseded before the answer, and is never accepted again."""
     if evidence.meta.durable:  # a loss takes away rights that nothing superseded, and gives back some that were
-        for case in evidence.cases.values():
+        for case in evidence.judged:
             for refusal in case.refusals:
                 yield _truthful(evidence, case, refusal)
             yield from _stays_stale(case.refusals, case.writes, f"job {case.job}", evidence.words)

@@ -13,7 +13,7 @@ from tenure.proof.judge.words import Words, turn, who
 
 def generations_rise(evidence: Evidence) -> Iterator[Check]:
     """I1: The generations of a job rise strictly from claim to claim, whatever became of the job in between."""
-    for case in evidence.cases.values():
+    for case in evidence.judged:
         yield from _rise_as_answered(case, evidence.words)
         yield from _rise_in_the_store(case)
 
@@ -56,7 +56,7 @@ def _rise_in_the_store(case: Case) -> Iterator[Check]:
 
 def a_token_has_one_owner(evidence: Evidence) -> Iterator[Check]:
     """I2: A generation of a job is given to one owner, once."""
-    for case in evidence.cases.values():
+    for case in evidence.judged:
         first: dict[int, Call] = {}
         for claim in sorted(case.claims, key=sent):
             met = first.setdefault(_generation(claim), claim)
@@ -73,7 +73,7 @@ def a_token_has_one_owner(evidence: Evidence) -> Iterator[Check]:
 
 def no_claim_is_lost(evidence: Evidence) -> Iterator[Check]:
     """I5: No acknowledged claim is lost: what the store knows in the end is not older than any token it gave out."""
-    for case in evidence.cases.values():
+    for case in evidence.judged:
         told = {entry.generation for entry in case.entries if entry.event in CLAIMS}
         for claim in case.claims:
             if claim.outcome != "ok":

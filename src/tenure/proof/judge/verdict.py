@@ -20,6 +20,9 @@ class Verdict(StrEnum):
     UNASSERTED = "not asserted"
 
 
+_BAD = {Verdict.BROKEN, Verdict.IDLE}
+
+
 @dataclass(frozen=True, slots=True)
 class Violation:
     """One contradiction: a sentence for people, and the places of the lines on which it rests."""
@@ -49,7 +52,7 @@ class Result(Struct, frozen=True):
     @property
     def good(self) -> bool:
         """Whether nothing speaks against the run here."""
-        return self.verdict not in {Verdict.BROKEN, Verdict.IDLE}
+        return self.verdict not in _BAD
 
 
 @dataclass(frozen=True, slots=True)

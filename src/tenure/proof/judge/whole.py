@@ -17,7 +17,7 @@ _ENDS = ENDINGS | MOVES
 
 def whole_or_not_at_all(evidence: Evidence) -> Iterator[Check]:
     """I12: A call without an answer happened whole or not at all; no answer contradicts what happened."""
-    for case in evidence.cases.values():
+    for case in evidence.judged:
         for call in case.unknown:
             yield _done_by_half(case, call, evidence.words)
         for entry in case.entries:

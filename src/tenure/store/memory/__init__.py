@@ -5,6 +5,6 @@
 them in sessions: one lock, rollback on any exception.
 """
 
-from tenure.store.memory.store import Do, MemoryBell, MemoryConnection, MemoryStore, MemoryVerbs
+from tenure.store.memory.store import AT_ONCE, Do, MemoryBell, MemoryConnection, MemoryStore, MemoryVerbs
 
-__all__ = ["Do", "MemoryBell", "MemoryConnection", "MemoryStore", "MemoryVerbs"]
+__all__ = ["AT_ONCE", "Do", "MemoryBell", "MemoryConnection", "MemoryStore", "MemoryVerbs"]

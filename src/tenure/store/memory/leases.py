@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from operator import attrgetter
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -14,8 +15,12 @@ from tenure.protocol.lease import Token
 from tenure.protocol.lifecycle import ENDINGS, FINAL, Actor, Move, State, Verb
 from tenure.store.contract import MAX_GENERATION
 from tenure.store.memory.moves import carry_out, next_generation, note, note_refused, permitted, permitted_owner
-from tenure.store.memory.world import Instant, Row, World
+from tenure.store.memory.world import AVAILABLE, RUNNING, Instant, Row, World
 from tenure.store.rows import to_ms
+
+_CLAIMER: Final = Actor.CLAIMER
+_CLAIM, _TAKEOVER, _RENEW, _COMPLETE, _RELEASE = Verb.CLAIM, Verb.TAKEOVER, Verb.RENEW, Verb.COMPLETE, Verb.RELEASE
+_DONE, _STALE = Verdict.DONE, Verdict.STALE
 
 
 def claim(world: World, claimer: Claimer, wanted: Wanted) -> list[Claimed]:
@@ -54,8 +59,8 @@ def renew(world: World, owner: str, tokens: Sequence[Token], duration: float | N
     refused = []
     for token in tokens:
         row = world.jobs.get(token.job)
-        if row is None or permitted_owner(row, owner, token, Verb.RENEW, now) is None:
-            refused.append(_answer(token, Verdict.STALE, row))
+        if row is None or permitted_owner(row, owner, token, _RENEW, now) is None:
+            refused.append(_answer(token, _STALE, row))
         else:
             until = now.tick + (row.lease if duration is None else duration)
             world.save(replace(row, lease_until=max(until, row.lease_until or until)))
@@ -78,16 +83,19 @@ def turn(
 ) -> Turn:
     """Settle, then claim."""
     answers = settle(world, claimer.owner, endings)
-    return Turn(answers, [one for want in wanted for one in claim(world, claimer, want)])
+    claimed: list[Claimed] = []
+    for want in wanted:
+        claimed += claim(world, claimer, want)
+    return Turn(answers, claimed)
 
 
 def outlook(world: World, queues: Sequence[str]) -> Outlook:
     """Tell what time has made claimable, and when it will the next time."""
     now = world.now()
-    leases = [row.lease_remaining(now) or 0.0 for row in world.index.running.values() if row.queue in queues]
+    leases = [(row.lease_until or 0.0) - now.tick for row in world.index.running.values() if row.queue in queues]
     dues = [(run_at - now.at).total_seconds() for run_at in world.index.due_times(queues, now.at)]
     ahead = [seconds for seconds in leases + dues if seconds > 0]
-    return Outlook(any(one <= 0 for one in dues), any(one <= 0 for one in leases), min(ahead, default=None))
+    return Outlook(min(dues, default=1.0) <= 0, min(leases, default=1.0) <= 0, min(ahead, default=None))
 
 
 def progress(world: World, owner: str, token: Token, value: str) -> Answer:
@@ -130,7 +138,7 @@ def held(world: World, owner: str) -> list[Token]:
 
 
 def _candidates(world: World, wanted: Wanted, now: Instant) -> Iterator[Row]:
-    if wanted.takeovers:
+    if wanted.takeovers and world.index.running:
         owned = [row for row in world.index.running.values() if row.queue in wanted.queues and row.task in wanted.tasks]
         yield from sorted(owned, key=attrgetter("lease_until", "id"))
     for job in world.index.due(wanted, now.at):
@@ -139,8 +147,7 @@ def _candidates(world: World, wanted: Wanted, now: Instant) -> Iterator[Row]:
 
 def _claiming(world: World, row: Row, now: Instant) -> Move | None:
     """Look up the move with which anybody may take this row now; None also where its generations are used up (R4)."""
-    verb = Verb.TAKEOVER if row.state is State.RUNNING else Verb.CLAIM
-    step = permitted(row, Actor.CLAIMER, verb, now)
+    step = permitted(row, _CLAIMER, _TAKEOVER if row.state is RUNNING else _CLAIM, now)
     return step if step is not None and next_generation(row, world.floor) <= MAX_GENERATION else None
 
 
@@ -151,12 +158,12 @@ def _why_not(row: Row, now: Instant) -> str:
 
 
 def _take(world: World, row: Row, step: Move, claimer: Claimer, *, now: Instant, duration: float) -> Claimed:
-    if step.verb is Verb.TAKEOVER:
+    if step.verb is _TAKEOVER:
         changes = {"lost_generation": row.generation, "lost_worker": row.worker, "failure": None}
     else:
         changes = {"lost_generation": None, "lost_worker": None}
     after = carry_out(row, step, now, floor=world.floor, **changes)
-    if after.state is State.RUNNING:
+    if after.state is RUNNING:
         after = replace(
             after,
             owner=claimer.owner,
@@ -166,7 +173,7 @@ def _take(world: World, row: Row, step: Move, claimer: Claimer, *, now: Instant,
             lease_until=now.tick + duration,
         )
     world.save(after)
-    if step.verb is Verb.TAKEOVER:
+    if step.verb is _TAKEOVER:
         note(world, row, after, now, step.verb)
     return _claimed(after)
 
@@ -178,12 +185,12 @@ def _settle_one(world: World, owner: str, ending: Ending, now: Instant) -> Answe
     step = permitted_owner(row, owner, ending.token, ending.verb, now)
     if row is None or step is None:
         return _repeated_or_refused(world, row, owner, ending)
-    completes = ending.verb is Verb.COMPLETE
+    completes = ending.verb is _COMPLETE
     after = carry_out(
         row,
         step,
         now,
-        run_at=_due_again(ending, now) if step.target is State.AVAILABLE else row.run_at,
+        run_at=_due_again(ending, now) if step.target is AVAILABLE else row.run_at,
         result=ending.result if completes else None,
         reason=None if completes else ending.reason,
         failure=None if completes else ending.failure,
@@ -191,11 +198,11 @@ def _settle_one(world: World, owner: str, ending: Ending, now: Instant) -> Answe
     world.save(after)
     if not completes:
         note(world, row, after, now, ending.verb)
-    return Answer(ending.token, Verdict.DONE)
+    return Answer(ending.token, _DONE)
 
 
 def _due_again(ending: Ending, now: Instant) -> datetime:
-    return now.at if ending.verb is Verb.RELEASE else now.at + timedelta(seconds=ending.delay)
+    return now.at if ending.verb is _RELEASE else now.at + timedelta(seconds=ending.delay)
 
 
 def _repeated_or_refused(world: World, row: Row | None, owner: str, ending: Ending) -> Answer:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from msgspec.structs import replace
 
 from tenure.protocol.job import HistoryEntry
 from tenure.protocol.lease import Token
 from tenure.protocol.lifecycle import FINAL, Actor, Counter, Move, Need, State, Verb, move
-from tenure.store.memory.world import Instant, Row, World
+from tenure.store.memory.world import RUNNING, Instant, Row, World
+
+_OWNER: Final = Actor.OWNER
+_DISCARDED: Final = State.DISCARDED
+_NOTHING, _DUE, _LEASE_LIVE, _ = Need
 
 
 def permitted(row: Row, actor: Actor, verb: Verb, now: Instant) -> Move | None:
@@ -22,7 +26,7 @@ def permitted_owner(row: Row | None, owner: str, token: Token, verb: Verb, now: 
     """Look up the move that the holder of `token` may make; None where the row carries another right (R5)."""
     if row is None or (row.owner, row.generation) != (owner, token.generation):
         return None
-    return permitted(row, Actor.OWNER, verb, now)
+    return permitted(row, _OWNER, verb, now)
 
 
 def next_generation(row: Row, floor: int) -> int:
@@ -41,7 +45,7 @@ def carry_out(row: Row, step: Move, now: Instant, *, floor: int = 0, **changes: 
         count, bound = _count(row, step.counts)
         changes[step.counts] = count
         if bound is not None and count >= bound:
-            target = State.DISCARDED
+            target = _DISCARDED
             changes["reason"] = changes.get("reason") or _bound_reason(step.counts, count)
     if step.restarts:
         changes.update(dict.fromkeys(Counter, 0))
@@ -49,9 +53,10 @@ def carry_out(row: Row, step: Move, now: Instant, *, floor: int = 0, **changes: 
         changes["generation"] = next_generation(row, floor)
     if _ends_a_run(step):
         changes.update(ended=step.verb, ended_at=now.at)
-    if target is not State.RUNNING:
+    if target is not RUNNING:
         changes.update(owner=None, lease_until=None)
-    return replace(row, **changes, state=target, finished_at=now.at if target in FINAL else None)
+    changes.update(state=target, finished_at=now.at if target in FINAL else None)
+    return replace(row, **changes)
 
 
 def note(world: World, before: Row, after: Row, now: Instant, event: Verb) -> None:
@@ -76,12 +81,12 @@ def _name(world: World, owner: str, token: Token) -> str | None:
 
 
 def _meets(row: Row, need: Need, now: Instant) -> bool:
-    if need is Need.DUE:
-        return row.run_at <= now.at
-    if need is Need.NOTHING:
+    if need is _NOTHING:
         return True
+    if need is _DUE:
+        return row.run_at <= now.at
     remaining = row.lease_remaining(now)
-    return remaining is not None and (remaining > 0) == (need is Need.LEASE_LIVE)
+    return remaining is not None and (remaining > 0) == (need is _LEASE_LIVE)
 
 
 def _count(row: Row, counter: Counter) -> tuple[int, int | None]:
@@ -97,4 +102,4 @@ def _bound_reason(counter: Counter, count: int) -> str:
 
 
 def _ends_a_run(step: Move) -> bool:
-    return step.source is State.RUNNING and (step.raises or step.target is not State.RUNNING)
+    return step.source is RUNNING and (step.raises or step.target is not RUNNING)

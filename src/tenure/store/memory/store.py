@@ -21,6 +21,9 @@ P = ParamSpec("P")
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
+AT_ONCE: Final = "at_once"
+"""The attribute under which a verb has what it does to a world, for who needs no request."""
+
 _POLL: Final = 0.0005
 
 
@@ -42,6 +45,7 @@ def _verb(function: Callable[Concatenate[World, P], R]) -> Callable[Concatenate[
 
     operation.__name__ = name
     operation.__doc__ = function.__doc__
+    setattr(operation, AT_ONCE, function)
     return operation
 
 

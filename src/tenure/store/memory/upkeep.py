@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from datetime import datetime, timedelta
 from heapq import nsmallest
 
@@ -20,10 +19,25 @@ def report(world: World, worker: WorkerRecord) -> list[Foremost]:
     """Tell that a worker lives; its first report is its start, by the store's clock."""
     now = world.now()
     known = world.workers.get(worker.owner)
-    record = replace(worker, started_at=now.at) if known is None else known.record
+    record = _as(worker, now.at) if known is None else known.record
     world.write(world.workers, worker.owner, Reported(record, now.tick))
     first = world.index.foremost(worker.queues, now.at)
     return [Foremost(queue, task, (now.at - run_at).total_seconds()) for queue, task, run_at in first]
+
+
+def _as(worker: WorkerRecord, started_at: datetime, seen_ago: float = 0.0, held: int = 0) -> WorkerRecord:
+    """Tell of a worker what the store knows by itself."""
+    return WorkerRecord(
+        worker.owner,
+        worker.name,
+        worker.host,
+        worker.pid,
+        worker.queues,
+        worker.slots,
+        started_at,
+        seen_ago,
+        held,
+    )
 
 
 def forget(world: World, owner: str) -> None:
@@ -36,7 +50,11 @@ def workers(world: World) -> list[WorkerRecord]:
     now = world.now()
     held = Counter(row.owner for row in world.index.running.values())
     known = sorted(world.workers.values(), key=lambda known: (known.record.started_at, known.record.owner))
-    return [replace(known.record, seen_ago=now.tick - known.seen, held=held[known.record.owner]) for known in known]
+    return [
+        _as(record, record.started_at, seen_ago=now.tick - one.seen, held=held[record.owner])
+        for one in known
+        for record in [one.record]
+    ]
 
 
 def prune(world: World, before: float, *, limit: int, after: str | None = None) -> Pruned:

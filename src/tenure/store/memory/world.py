@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from heapq import merge
 from operator import itemgetter
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 
@@ -19,6 +19,12 @@ from tenure.clock import Clock
 from tenure.protocol.job import Failure, HistoryEntry, Wanted, WorkerRecord
 from tenure.protocol.lifecycle import LIVE, State, Verb
 from tenure.store.rows import from_ms
+
+# Looked up once: a member of an enumeration that is read through its class costs as much as four calls of a function.
+AVAILABLE: Final = State.AVAILABLE
+RUNNING: Final = State.RUNNING
+
+_MOMENT: Final = itemgetter(0)
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -97,6 +103,9 @@ class Index:
 
     def replace(self, before: Row | None, after: Row | None) -> None:
         """Forget one version of a row and note the next."""
+        if before is not None and after is not None and before.state is after.state is RUNNING:
+            self.running[after.id] = after  # it runs on, under the same unique key
+            return
         if before is not None:
             self._forget(before)
         if after is not None:
@@ -104,15 +113,16 @@ class Index:
 
     def due(self, wanted: Wanted, at: datetime) -> Iterator[str]:
         """List the ids of due jobs: higher priority first, then the order of queues, then `run_at`, then id."""
+        queues, tasks = wanted.queues, wanted.tasks
         heads = {(head.queue, head.priority): from_ms(head.run_at_ms) for head in wanted.heads}
         lines: dict[tuple[int, int], list[Sequence[tuple[datetime, str]]]] = {}
         for (queue, task, priority), line in self._waiting.items():
-            if line[0][0] <= at and queue in wanted.queues and task in wanted.tasks:
-                head = heads.get((queue, priority))
-                rest = line if head is None else line[bisect_left(line, head, key=itemgetter(0)) :]
-                lines.setdefault((-priority, wanted.queues.index(queue)), []).append(rest)
-        for key in sorted(lines):
-            for run_at, job in merge(*lines[key]):
+            if line[0][0] <= at and queue in queues and task in tasks:
+                head = heads.get((queue, priority)) if heads else None
+                rest = line if head is None else line[bisect_left(line, head, key=_MOMENT) :]
+                lines.setdefault((-priority, queues.index(queue)), []).append(rest)
+        for _, alike in sorted(lines.items()) if len(lines) > 1 else lines.items():
+            for run_at, job in alike[0] if len(alike) == 1 else merge(*alike):
                 if run_at > at:
                     break
                 yield job
@@ -121,9 +131,10 @@ class Index:
         """List the first moment of each line in which jobs of these queues wait, and the first one after `at`."""
         for (queue, _, _), line in self._waiting.items():
             if queue in queues:
-                place = bisect_right(line, at, key=itemgetter(0))
-                yield line[0][0]
-                yield from (run_at for run_at, _ in line[place : place + 1])
+                first, last = line[0][0], line[-1][0]
+                yield first
+                if first <= at < last:
+                    yield line[bisect_right(line, at, key=_MOMENT)][0]
 
     def foremost(self, queues: Collection[str], at: datetime) -> Iterator[tuple[str, str, datetime]]:
         """List what is due first in each of these queues under each priority: queue, task, and since when."""
@@ -135,21 +146,21 @@ class Index:
             yield queue, task, run_at
 
     def _note(self, row: Row) -> None:
-        if row.state is State.AVAILABLE:
+        if row.state is AVAILABLE:
             insort(self._waiting.setdefault((row.queue, row.task, row.priority), []), (row.run_at, row.id))
-        elif row.state is State.RUNNING:
+        elif row.state is RUNNING:
             self.running[row.id] = row
         if row.unique_key is not None and row.state in LIVE:
             self.unique[row.task, row.unique_key] = row.id
 
     def _forget(self, row: Row) -> None:
-        if row.state is State.AVAILABLE:
+        if row.state is AVAILABLE:
             key = (row.queue, row.task, row.priority)
             line = self._waiting[key]
             del line[bisect_left(line, (row.run_at, row.id))]
             if not line:
                 del self._waiting[key]
-        elif row.state is State.RUNNING:
+        elif row.state is RUNNING:
             del self.running[row.id]
         if row.unique_key is not None and row.state in LIVE:
             del self.unique[row.task, row.unique_key]
@@ -168,7 +179,7 @@ class World:
         self.shift = 0.0
         self._clock = clock
         self._wall = wall
-        self._undo: list[tuple[dict[Any, Any], Any, Any]] = []  # tables, keys, and what stood there
+        self._undo: list[tuple[dict[Any, Any], Any, Any, Any]] = []  # tables, keys, what stood there, what came
         self._work_waits = False
 
     def now(self) -> Instant:
@@ -186,8 +197,13 @@ class World:
 
     def save(self, row: Row) -> None:
         """Store a row, or the next version of one."""
-        self.write(self.jobs, row.id, row)
-        self._work_waits |= row.state is State.AVAILABLE
+        jobs, job = self.jobs, row.id
+        before = jobs.get(job)
+        self._undo.append((jobs, job, before, row))
+        self.index.replace(before, row)
+        jobs[job] = row
+        if row.state is AVAILABLE:
+            self._work_waits = True
 
     def remove(self, job: str) -> None:
         """Remove a row and all that hangs on it."""
@@ -200,10 +216,15 @@ class World:
         self.write(self.history, entry.job, (*self.history.get(entry.job, ()), entry))
 
     def write(self, table: dict[K, V], key: K, value: V | None) -> None:
-        """Set a key of a table, or remove it with None; the only way in which a world changes."""
+        """Set a key of a table, or remove it with None; but for `save`, the only way in which a world changes."""
         before = table.get(key)
-        self._undo.append((table, key, before))
+        self._undo.append((table, key, before, value))
         self._put(table, key, before, value)
+
+    def changes(self) -> list[tuple[Row | None, Row | None]]:
+        """List how rows stood before and after each change that is not committed yet; None where one was not there."""
+        jobs, undo = self.jobs, self._undo
+        return [(before, after) for table, _, before, after in undo if table is jobs] if undo else []
 
     def mark(self) -> int:
         """Name this point, to which `roll_back` can return."""
@@ -212,7 +233,7 @@ class World:
     def roll_back(self, mark: int) -> None:
         """Undo every change since the mark."""
         while len(self._undo) > mark:
-            table, key, before = self._undo.pop()
+            table, key, before, _ = self._undo.pop()
             self._put(table, key, table.get(key), before)
 
     def commit(self) -> bool:

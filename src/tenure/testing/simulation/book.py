@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from operator import attrgetter
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import force_setattr as set_field
 
-from tenure.proof.history import Call, CallName, Outcome
+from tenure.proof.history import Call, Outcome
 from tenure.protocol.job import Answer, Claimed, Claimer, Ending, Moved, Pruned, Turn, Verdict
 from tenure.protocol.lease import Token
 from tenure.testing.simulation.threads import Scheduler
 
+_DONE: Final = Verdict.DONE
 _OUTCOMES: dict[Verdict, Outcome] = {Verdict.DONE: "ok", Verdict.ALREADY: "already", Verdict.STALE: "stale"}
 
 
@@ -80,13 +81,6 @@ class Book:
         self._open.clear()
         return sorted(self.calls, key=attrgetter("sent"))
 
-    # -- what is asked of a destination, and of the gate
-
-    def told(self, call: CallName, process: str, sent: float, outcome: Outcome, **fields: Any) -> None:
-        """Write down a whole call."""
-        answered = None if outcome == "unknown" else self._scheduler.now
-        self.calls.append(Call(process=process, call=call, sent=sent, answered=answered, outcome=outcome, **fields))
-
     # -- lines
 
     def turn(self, note: Note, answered: float | None, turn: Turn | None) -> None:
@@ -139,7 +133,7 @@ class Book:
         duration = rest[0] if rest else None
         what = "renew" if duration is None else "extend"
         answers = {} if refused is None else {answer.token: answer for answer in refused}
-        done = Answer(tokens[0], Verdict.DONE) if tokens else None
+        done = Answer(tokens[0], _DONE) if tokens else None
         for token in tokens:
             lease = duration or self.leases.get((token.job, token.generation))
             answer = None if refused is None else answers.get(token, done)

@@ -77,11 +77,13 @@ class Raising:
 def perform(process: Process, job: Job, n: int) -> int:
     """Go through a program from where this run is."""
     play = process.plays.setdefault(job.token, Play())
-    program = process.world.plan.programs[n]
+    world = process.world
+    program = world.plan.programs[n]
     try:
         while play.place < len(program):
             deed, number = program[play.place]
-            process.world.does(process, job, deed)
+            if world.trace is not None:
+                world.say(process.name, f"{job.token}: {deed}")
             _DEEDS[deed](process, job, play, number)
             play.place += 1
     except Over:

@@ -6,7 +6,6 @@ Each writes its log as the lines of a history, in its own order.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from tenure.errors import TenureError
 from tenure.fences import rule
@@ -60,7 +59,17 @@ class Destination:
         if known is None:
             known, act = self._count(), "apply"
             self._keys[key] = known
-        self._note(bid, at, act, TILL, scope=key, key=key, value=known)
+        line = Applied(
+            act=act,
+            at=at,
+            destination=TILL,
+            job=bid.job,
+            generation=bid.generation,
+            scope=key,
+            key=key,
+            value=known,
+        )
+        self.log.append(line)
         return True, known
 
     def _pass(self, bid: Bid, at: float, act: Act, before: int | None = None) -> Answer:
@@ -70,17 +79,23 @@ class Destination:
                 kept.mark = rule.judge(kept.mark, bid)
             except TenureError as refusal:
                 return False, refusal
-        if before is None:
-            self._note(bid, at, act, scope=bid.scope)
-        else:
+        writes = before is not None
+        if writes:
             kept.version = self._count()
-            self._note(bid, at, act, scope=bid.scope, sequence=bid.sequence, before=before, after=kept.version)
+        line = Applied(
+            act=act,
+            at=at,
+            destination=VAULT,
+            job=bid.job,
+            generation=bid.generation,
+            scope=bid.scope,
+            sequence=bid.sequence if writes else None,
+            before=before,
+            after=kept.version if writes else None,
+        )
+        self.log.append(line)
         return True, kept.version
 
     def _count(self) -> int:
         self._writes += 1
         return self._writes
-
-    def _note(self, bid: Bid, at: float, act: Act, destination: str = VAULT, **told: Any) -> None:
-        line = Applied(act=act, at=at, destination=destination, job=bid.job, generation=bid.generation, **told)
-        self.log.append(line)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from tenure.errors import Misuse
@@ -28,15 +29,10 @@ class Whole(Request[Any]):
 
 
 class Wire:
-    """A connection of one thread's own: each operation is one message."""
+    """A connection of one thread's own: each operation is one message, which `do` has executed."""
 
     def __init__(self, process: Process, timeout: float) -> None:
-        self._process = process
-        self._timeout = timeout
-
-    def do(self, verb: Callable[..., Op[Any]], *args: Any, **kwargs: Any) -> Any:
-        """Have an operation executed."""
-        return self._process.ask_store(self._timeout, verb, args, kwargs)
+        self.do = partial(process.ask_store, timeout)
 
     def close(self) -> None:
         """Nothing is kept open."""
@@ -62,7 +58,7 @@ class Repeating:
 
     def _execute(self, whole: Request[Any]) -> Any:
         assert isinstance(whole, Whole)
-        return self._process.ask_store(self._timeout, whole.verb, whole.args, whole.kwargs)
+        return self._process.ask_store(self._timeout, whole.verb, *whole.args, **whole.kwargs)
 
     def do(self, verb: Callable[..., Op[Any]], *args: Any, **kwargs: Any) -> Any:
         """Have an operation executed, again while its answer is lost."""

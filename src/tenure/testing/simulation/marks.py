@@ -5,12 +5,16 @@ A simulation that never gets to where the protocol is hard proves nothing, and l
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from tenure.protocol.events import Kind
-from tenure.protocol.job import Moved, Verdict
+from tenure.protocol.job import Ending, Moved, Turn, Verdict
 from tenure.protocol.lease import Token
 from tenure.protocol.lifecycle import State, Verb
+
+_STALE, _ALREADY = Verdict.STALE, Verdict.ALREADY
+_RUNNING, _COMPLETED, _DISCARDED = State.RUNNING, State.COMPLETED, State.DISCARDED
 
 if TYPE_CHECKING:
     from tenure.testing.simulation.process import Process
@@ -63,14 +67,16 @@ class Marks:
             raise LookupError(f"there is no mark {mark!r}: add it to MARKS, with what it stands for")
         self.reached.add(mark)
 
-    def changed(self, changes: list[Change], tick: float) -> None:
-        """Look at what changed in the store."""
+    def changed(self, changes: list[Change], clock: Callable[[], float]) -> None:
+        """Look at what changed in the store, at the moment that its clock shows."""
         for before, after in changes:
-            if before is None or after is None or before.state is not State.RUNNING:
+            if before is None or after is None or before.state is not _RUNNING:
                 continue
-            if after.state is State.COMPLETED and before.lease_until <= tick:
-                self.reach("late completion accepted")
-            elif after.state is State.DISCARDED:
+            state = after.state
+            if state is _COMPLETED:
+                if before.lease_until <= clock():
+                    self.reach("late completion accepted")
+            elif state is _DISCARDED:
                 self._discarded(before, after)
 
     def _discarded(self, before: Any, after: Any) -> None:
@@ -82,22 +88,25 @@ class Marks:
     def answered(self, process: Process, ask: str, args: tuple[Any, ...], result: Any) -> None:
         """Look at what a process was answered."""
         if ask == "turn":
-            for ending, answer in zip(args[1], result.answers, strict=True):
-                self._ended(process, ending.reason, answer.verdict)
-            for row in result.claimed:
-                if row.lost_generation is not None and Token(row.id, row.lost_generation) in process.claimed:
-                    self.reach("takeover of an own job")
-                process.claimed.add(Token(row.id, row.generation))
+            self._turned(process, args[1], result)
         elif ask == "renew":
-            if any(answer.verdict is Verdict.STALE for answer in result):
+            if result and any(answer.verdict is _STALE for answer in result):
                 self.reach("stale renewal")
         elif ask == "recall_step" and result is not None:
             self.reach("step remembered")
 
+    def _turned(self, process: Process, endings: Sequence[Ending], turn: Turn) -> None:
+        for ending, answer in zip(endings, turn.answers, strict=True) if endings else ():
+            self._ended(process, ending.reason, answer.verdict)
+        for row in turn.claimed:
+            if row.lost_generation is not None and Token(row.id, row.lost_generation) in process.claimed:
+                self.reach("takeover of an own job")
+            process.claimed.add(Token(row.id, row.generation))
+
     def _ended(self, process: Process, reason: str | None, verdict: Verdict) -> None:
-        if verdict is Verdict.STALE:
+        if verdict is _STALE:
             self.reach("stale end refused")
-        elif verdict is Verdict.ALREADY:
+        elif verdict is _ALREADY:
             self.reach("repeat answered already")
             if process.is_clone:
                 self.reach("clone met its original")
@@ -106,7 +115,7 @@ class Marks:
 
     def moved(self, verb: Verb, moved: list[Moved]) -> None:
         """Look at what an operator did."""
-        if moved[0].moved and moved[0].state is State.RUNNING:
+        if moved[0].moved and moved[0].state is _RUNNING:
             self.reach("taken away while running")
         if moved[0].moved and verb is Verb.RETRY:
             self.reach("brought back")

@@ -102,8 +102,7 @@ class Network:
         """
         scheduler = self.scheduler
         task = scheduler.task()
-        deadline = scheduler.now + timeout / task.group.rate
-        self.send(Message(what, task, task.ticket, deadline, link, act, after, again))
+        self.send(Message(what, task, task.ticket, scheduler.now + timeout / task.group.rate, link, act, after, again))
         told = scheduler.switch()
         if told is TIMEOUT:
             raise OutcomeUnknown(f"no answer came over {link.name} within {timeout:g} s")
@@ -128,7 +127,8 @@ class Network:
             self.never_answered(message)
         else:
             self.under_way += 1
-            self.scheduler.at(self.scheduler.now + way, self.arrive, message)
+            scheduler = self.scheduler
+            scheduler.at(scheduler.now + way, self.arrive, message)
 
     def arrive(self, message: Message) -> None:
         """Carry a message out and send its answer back."""

@@ -65,11 +65,12 @@ class Operator(Members):
         world = self.world
         name = verb.__name__
         note = world.book.asked(self.name, name, args)
+        execute = world.pruned if name == "prune" else world.executed
         try:
             result = world.network.ask(
                 name,
                 self.to_store,
-                lambda: world.executed(self, verb, args, kwargs),
+                lambda: execute(self, verb, args, kwargs),
                 world.plan.patience,
                 again=lambda: world.book.again(note),
             )

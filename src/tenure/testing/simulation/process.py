@@ -91,10 +91,6 @@ class Process(Members):
         """Read the wall clock of this process's host, which may be stepped."""
         return self.wall_offset + self.offset + self.rate * self._scheduler.now
 
-    def to_judge(self, moment: float) -> float:
-        """Translate a moment of the boot clock to the judge's."""
-        return (moment - self.offset) / self.rate
-
     # -- life
 
     def live(self) -> None:
@@ -141,14 +137,15 @@ class Process(Members):
 
     # -- what it asks
 
-    def ask_store(self, timeout: float, verb: Callable[..., Op[Any]], args: tuple[Any, ...], kwargs: Any) -> Any:
+    def ask_store(self, timeout: float, verb: Callable[..., Op[Any]], /, *args: Any, **kwargs: Any) -> Any:
         """Have an operation executed by the store."""
         world = self.world
         book, name = world.book, verb.__name__
-        after = self._next_exchange()
+        self.exchanges += 1
+        after = self._fault() if self.faults else None
         if name in _ASIDE and after is None:
             return self._ask_aside(verb, args, kwargs)
-        if name == "turn":
+        if self.lost and name == "turn":
             world.about_to_settle(self, args[1])
         note = book.asked(self.name, name, args)
         try:
@@ -182,12 +179,13 @@ class Process(Members):
     def ask_destination(self, what: str, act: Callable[[], Answer]) -> Any:
         """Have something done by the destination."""
         world = self.world
-        return world.network.ask(what, self.to_destination, act, world.plan.patience, self._next_exchange())
-
-    def _next_exchange(self) -> Callable[[], object] | None:
-        """Count a request, and let the fault happen that is planned for it."""
         self.exchanges += 1
-        fault = self.faults.pop((self.slot, self.exchanges), None) if self.faults else None
+        after = self._fault() if self.faults else None
+        return world.network.ask(what, self.to_destination, act, world.plan.patience, after)
+
+    def _fault(self) -> Callable[[], object] | None:
+        """Let the fault happen that is planned for this request."""
+        fault = self.faults.pop((self.slot, self.exchanges), None)
         return None if fault is None else self.world.faults.at_request(self, fault)
 
 
@@ -208,7 +206,7 @@ class Belief(Lease):
     ) -> None:
         process = self.process = cast("Process", clock.__self__)
         super().__init__(token, owner, duration, sent_at, renew=renew, clock=clock, wall=process.wall)
-        self._told()
+        process.world.believes(self)
         if token in process.plays:  # of the process of which this one is a copy
             for _ in range(process.plays[token].effects):
                 next(self._numbers)
@@ -216,12 +214,13 @@ class Belief(Lease):
     @property
     def until(self) -> float:
         """The end of the belief on the judge's clock."""
-        return self.process.to_judge(self._until)
+        process = self.process
+        return (self._until - process.offset) / process.rate
 
     def renewed(self, sent_at: float, duration: float | None = None) -> None:
         """Note a renewal that the store confirmed."""
         super().renewed(sent_at, duration)
-        self._told()
+        self.process.world.believes(self)
 
     def verify(self) -> None:
         """Ask the store whether the lease still stands."""
@@ -233,9 +232,6 @@ class Belief(Lease):
         if reason.endswith("did not stop"):
             self.process.world.marks.reach("left behind")
         return super().lose(reason)
-
-    def _told(self) -> None:
-        self.process.world.believes(self)
 
 
 class PlayedWorker(Worker):

@@ -1,6 +1,7 @@
 """The store's side: the real operations on a real store, each in one step, with a full history of what they changed.
 
-Driving an operation is all that a store's own driver does too; nobody else is inside meanwhile, so there is no lock.
+Driving an operation is all that a store's own driver does too; nobody else is inside meanwhile, so there is no lock. A
+verb of the memory store is one request, so it is done without asking.
 """
 
 from __future__ import annotations
@@ -11,11 +12,10 @@ from typing import Any, Protocol
 
 from tenure.errors import TenureError
 from tenure.proof.history import Entry, EventName, Row
-from tenure.protocol.lifecycle import State
 from tenure.protocol.op import Op, Request, run
 from tenure.store.contract import Verbs
-from tenure.store.memory import Do, MemoryVerbs
-from tenure.store.memory.world import Instant, World
+from tenure.store.memory import AT_ONCE, Do, MemoryVerbs
+from tenure.store.memory.world import AVAILABLE, RUNNING, Instant, World
 from tenure.store.memory.world import Row as MemoryRow
 from tenure.testing.simulation.network import Answer
 
@@ -59,13 +59,12 @@ class Server(Protocol):
         ...
 
 
-class NotingWorld(World):
-    """The world of a memory store that notes each change of a row, and reads its clock once in each operation."""
+class OneClockWorld(World):
+    """The world of a memory store that reads its clock once in each operation."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         super().__init__(clock, lambda: EPOCH + timedelta(seconds=clock()))
         self.clock = clock
-        self.changes: list[Change] = []
         self.instant: Instant | None = None
 
     def now(self) -> Instant:
@@ -75,16 +74,6 @@ class NotingWorld(World):
             self.instant = Instant(tick, EPOCH + timedelta(0, tick))
         return self.instant
 
-    def save(self, row: MemoryRow) -> None:
-        """Store a row, and note how it stood before."""
-        self.changes.append((self.jobs.get(row.id), row))
-        super().save(row)
-
-    def remove(self, job: str) -> None:
-        """Remove a row, and note how it stood before."""
-        self.changes.append((self.jobs.get(job), None))
-        super().remove(job)
-
 
 class MemoryServer:
     """The memory store's operations on a world of their own."""
@@ -93,7 +82,7 @@ class MemoryServer:
     verbs: Verbs = MemoryVerbs()
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        self.world = NotingWorld(clock)
+        self.world = OneClockWorld(clock)
         self.entries: list[Entry] = []
         self.heard: Callable[[list[Change]], object] = lambda _changes: None
         self._kept: tuple[dict[str, MemoryRow], dict[str, Any], dict[str, Any], int] | None = None
@@ -102,17 +91,21 @@ class MemoryServer:
         """Drive one operation as one transaction."""
         world = self.world
         world.instant = None
-        changes: list[Change] = []
-        world.changes = changes
+        act = getattr(verb, AT_ONCE, None)
         try:
-            result = run(verb(*args, **kwargs), self._execute)
+            if act is None:
+                result = run(verb(*args, **kwargs), self._execute)
+            else:
+                result = act(world, *args, **kwargs) if kwargs else act(world, *args)
         except TenureError as error:
             world.roll_back(0)
             return False, error
+        changes = world.changes()
         world.commit()
         if changes:
             at = world.now().tick
-            self.entries += [told(before, after, at) for before, after in changes]
+            for before, after in changes:
+                self.entries.append(told(before, after, at))
             self.heard(changes)
         return True, result
 
@@ -141,7 +134,7 @@ class MemoryServer:
         if self._kept is None:
             return
         jobs, history, steps, told_of = self._kept
-        world = NotingWorld(self.world.clock)
+        world = OneClockWorld(self.world.clock)
         world.shift, world.workers, world.numbers = self.world.shift, self.world.workers, self.world.numbers
         for row in jobs.values():
             world.save(row)
@@ -174,7 +167,7 @@ def told(before: Stands | None, after: Stands | None, at: float) -> Entry:
     """Write the line of the store's history that tells of a change."""
     if after is None:
         return Entry(job="" if before is None else before.id, event="prune", at=at)
-    owned = before is not None and before.state is State.RUNNING
+    owned = before is not None and before.state is RUNNING
     return Entry(
         job=after.id,
         event="enqueue" if before is None else event_of(before, after),
@@ -193,15 +186,15 @@ def told(before: Stands | None, after: Stands | None, at: float) -> Entry:
 
 def event_of(before: Stands, after: Stands) -> EventName:
     """Name what happened to a row by how it stands before and after."""
-    if after.state is State.RUNNING and before.state is State.AVAILABLE:
+    if after.state is RUNNING and before.state is AVAILABLE:
         return "claim"
-    if before.state is State.RUNNING:
-        if after.state is State.RUNNING:
+    if before.state is RUNNING:
+        if after.state is RUNNING:
             if after.generation != before.generation or after.takeovers != before.takeovers:
                 return "takeover"
             return "progress" if after.lease_until == before.lease_until else "renew"
         ended: EventName = str(after.ended)  # type: ignore[assignment]  # what ends a run is an event
         return ended
-    if after.state is State.AVAILABLE:
+    if after.state is AVAILABLE:
         return "retry"
-    return "cancel" if after.state is State.CANCELLED else "discard"
+    return "cancel" if after.state == "cancelled" else "discard"

@@ -93,8 +93,9 @@ class Theatre:
         history = world.play()
         violations = [*world.violations, *_judged(world, history)]
         played = Played(plan.seed, history, tuple(violations), frozenset(world.marks.reached), written)
+        world.untie()
         del world
-        gc.collect(_NEWEST)  # a world is one knot: untied at once, while it is in the cache, that costs a tenth as much
+        gc.collect(_NEWEST)  # what is a knot all the same is found while it is in the cache, at a tenth of the cost
         return played
 
 

@@ -15,8 +15,6 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Final
 
-from msgspec import Struct, field
-
 try:
     from greenlet import getcurrent, greenlet
 except ImportError as missing:
@@ -53,26 +51,27 @@ class Group(ABC):
         """Hear of an error that ended one of the tasks."""
 
 
-class Task(Struct, eq=False):
+class Task:
     """One thread of a group. `ticket` counts its resumptions, so that what comes too late wakes nobody."""
 
-    group: Group
-    name: str
-    target: Callable[[], object]
-    ticket: int = 0
-    done: bool = False
-    body: greenlet | None = None
-    waiters: list[Task] = field(default_factory=list)
+    __slots__ = ("body", "done", "group", "name", "target", "ticket", "waiters")
+
+    def __init__(self, group: Group, name: str, target: Callable[[], object]) -> None:
+        self.group, self.name, self.target = group, name, target
+        self.ticket, self.done = 0, False
+        self.body: greenlet | None = None
+        self.waiters: list[Task] = []
 
 
 class Bodies:
     """Greenlets that run one task after the other: making one costs more than all else that a short task does."""
 
     def __init__(self) -> None:
+        self.ended: Task | None = None  # for the hub; what is given to a switch is kept by who made it
         self._idle: list[greenlet] = []
 
     def take(self, hub: greenlet) -> greenlet:
-        """Lend a greenlet that waits for a task, which it hands to the hub when that has ended."""
+        """Lend a greenlet that waits for a task, and switches to the hub when that has `ended`."""
         return self._idle.pop() if self._idle else greenlet(self._live, hub)
 
     def _live(self, task: Task) -> None:
@@ -89,9 +88,9 @@ class Bodies:
             task.done = True
             task.body = None
             self._idle.append(me)
-            ended = [task]
+            self.ended = task
             del task  # who is idle keeps no world of a history that is over
-            task = hub.switch(ended.pop())
+            task = hub.switch()
 
 
 class Scheduler:
@@ -109,7 +108,6 @@ class Scheduler:
         self._chance = chance
         self._plan: list[tuple[float, int, Task | None, Any, Any]] = []  # sorted: so few are quicker than in a heap
         self._number = 0
-        self._steps = 0
         self._until = 0.0
         self._value: Any = None  # what the task that is resumed is told
         self._tasks: list[Task] = []
@@ -119,8 +117,8 @@ class Scheduler:
 
     def at(self, moment: float, action: Callable[..., object], *given: object) -> None:
         """Do `action` at a moment."""
-        self._number += 1
-        insort(self._plan, (moment, self._number, None, action, given))
+        self._number = number = self._number + 1
+        insort(self._plan, (moment, number, None, action, given))
 
     def spawn(self, group: Group, name: str, target: Callable[[], object]) -> Task:
         """Start a task in a moment."""
@@ -134,7 +132,8 @@ class Scheduler:
         """Let everything happen that is planned up to a moment, or until all is stopped."""
         self._until = until
         while (task := self._next()) is not None:
-            ended = (task.body or self._new_body_of(task)).switch(self._value)
+            (task.body or self._new_body_of(task)).switch(self._value)
+            ended, self._bodies.ended = self._bodies.ended, None
             if ended is not None:
                 for waiter in ended.waiters:
                     self.wake(waiter, None)
@@ -144,7 +143,7 @@ class Scheduler:
         plan, until = self._plan, self._until
         self.current = None
         while plan and plan[0][0] <= until:
-            self.now, _, task, what, value = plan.pop(0)
+            self.now, number, task, what, value = plan.pop(0)
             if task is None:
                 what(*value)
             elif task.ticket == what and not task.group.dead:
@@ -153,9 +152,8 @@ class Scheduler:
                     continue
                 task.ticket += 1
                 self.current, self._value = task, value
-                self._steps += 1
-                if self._steps > _MOST_STEPS:
-                    raise Stuck(f"{self._steps} steps were taken by {self.now:.3f} s, the last by {task.name}")
+                if number > _MOST_STEPS:
+                    raise Stuck(f"{number} steps were planned by {self.now:.3f} s, the last for {task.name}")
                 return task
         self._value = None
         return None
@@ -179,6 +177,7 @@ class Scheduler:
             if task.body is not None:
                 task.body.switch(None)  # `over` lets its wait raise
         self._tasks.clear()
+        self._bodies.ended = None
 
     def _new_body_of(self, task: Task) -> greenlet:
         body = task.body = self._bodies.take(self._hub)
@@ -197,9 +196,10 @@ class Scheduler:
         if waiters is not None:
             waiters.append(task)
         if seconds is not None:
-            self._number += 1
-            moment = self.now + max(seconds / task.group.rate, _SOONEST)
-            insort(self._plan, (moment, self._number, task, task.ticket, TIMEOUT))
+            self._number = number = self._number + 1
+            seconds /= task.group.rate
+            moment = self.now + (seconds if seconds > _SOONEST else _SOONEST)  # noqa: FURB136 -- max() is slow
+            insort(self._plan, (moment, number, task, task.ticket, TIMEOUT))
         value = self.switch()
         if value is TIMEOUT and waiters is not None and task in waiters:
             waiters.remove(task)  # so that nothing wakes it from a later wait
@@ -233,14 +233,14 @@ class Scheduler:
     def wake(self, task: Task, value: Any) -> None:
         """Resume a waiting task in a moment."""
         if not self.over:
-            self._number += 1
-            moment = self.now + 1e-6 + 2e-4 * self._chance()
-            insort(self._plan, (moment, self._number, task, task.ticket, value))
+            self._number = number = self._number + 1
+            insort(self._plan, (self.now + 1e-6 + 2e-4 * self._chance(), number, task, task.ticket, value))
 
     def wake_at(self, moment: float, task: Task, ticket: int, value: Any) -> None:
         """Resume a task at a moment, now if that is past, unless it was resumed before that."""
-        self._number += 1
-        insort(self._plan, (max(moment, self.now), self._number, task, ticket, value))
+        self._number = number = self._number + 1
+        moment = moment if moment > self.now else self.now  # noqa: FURB136 -- max() is slow
+        insort(self._plan, (moment, number, task, ticket, value))
 
 
 # -- what the modules of the worker see

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from tenure.errors import LeaseLost, OutcomeUnknown, OutOfSequence, Refused, StaleToken
 from tenure.fences.rule import Bid
-from tenure.proof.history import CallName, Calm, History, Meta, Outcome, Row
+from tenure.proof.history import Call, CallName, Calm, History, Meta, Outcome, Row
 from tenure.protocol.events import Kind
 from tenure.protocol.job import Claimer, Ending
 from tenure.protocol.lease import Effect
@@ -35,6 +35,7 @@ MARGIN: Final = 2.0
 WITHIN: Final = LEASE + LOOK + MARGIN
 _CHECK: Final = 0.05
 _HEARD: Final = 0.3  # of the rings of a bell
+_AVAILABLE: Final = State.AVAILABLE
 
 Trace = list[tuple[float, str, str]]
 
@@ -89,6 +90,13 @@ class World:
             self.scheduler.end()
             self.cast.clear()
         return self._history()
+
+    def untie(self) -> None:
+        """Let go of everybody, once nothing is asked of this world any more: little is left to the collector."""
+        for process in self.processes:
+            vars(process.worker).clear()
+            vars(process).clear()
+        vars(self).clear()
 
     def _set_out(self) -> None:
         self.server.execute(self.server.verbs.enqueue, (self.plan.jobs,), {})
@@ -172,24 +180,28 @@ class World:
 
     def executed(self, process: Members, verb: Callable[..., Op[Any]], args: tuple[Any, ...], kwargs: Any) -> Answer:
         """Execute an operation at the store."""
-        told_of = len(self.server.entries)
         if self.faults.lagging:
             answer = self.faults.executed_unreplicated(verb, args, kwargs)
         else:
             answer = self.server.execute(verb, args, kwargs)
-        if verb.__name__ == "prune":
-            gone = [entry.job for entry in self.server.entries[told_of:] if entry.event == "prune"]
-            self.book.removed.setdefault(id(args), []).extend(gone)
         if self.trace is not None:
             self.say("store", f"{process.name}: {telling.told(verb.__name__, args, *answer)}")
         return answer
 
+    def pruned(self, process: Members, verb: Callable[..., Op[Any]], args: tuple[Any, ...], kwargs: Any) -> Answer:
+        """Execute a prune, and note what that removed: the answer does not tell."""
+        told_of = len(self.server.entries)
+        answer = self.executed(process, verb, args, kwargs)
+        gone = [entry.job for entry in self.server.entries[told_of:] if entry.event == "prune"]
+        self.book.removed.setdefault(id(args), []).extend(gone)
+        return answer
+
     def _changed(self, changes: list[Change]) -> None:
-        self.marks.changed(changes, self._store_clock())
+        self.marks.changed(changes, self._store_clock)
         if not self._looks and self.server.all_over():
             self._look_soon()
         for _, after in changes:
-            if after is not None and after.state is State.AVAILABLE:
+            if after is not None and after.state is _AVAILABLE:
                 self._ring()
                 return
 
@@ -203,16 +215,15 @@ class World:
 
     def about_to_settle(self, process: Process, endings: Sequence[Ending]) -> None:
         """Look at what a process is about to settle."""
-        if process.lost:
-            for ending in endings:
-                if ending.token in process.lost and ending.reason != RECONCILED:
-                    self.broken(
-                        f"{process.name} settles {ending.token} with {ending.verb} after it was told of its loss"
-                    )
+        for ending in endings:
+            if ending.token in process.lost and ending.reason != RECONCILED:
+                self.broken(f"{process.name} settles {ending.token} with {ending.verb} after it was told of its loss")
 
     # -- destinations
 
-    def ask_fence(self, process: Process, call: CallName, bid: Bid, act: Callable[[], Answer], **fields: Any) -> Any:
+    def ask_fence(
+        self, process: Process, call: CallName, bid: Bid, act: Callable[[], Answer], value: int | None = None
+    ) -> Any:
         """Ask something of the vault that its fence decides, and note it."""
         sent = self.scheduler.now
         outcome: Outcome = "ok"
@@ -232,19 +243,22 @@ class World:
             outcome = "unknown" if self.scheduler.over or process.dead else "fail"
             raise
         finally:
-            self.book.told(
-                call,
-                process.name,
-                sent,
-                outcome,
+            told = Call(
+                process=process.name,
+                call=call,
+                sent=sent,
+                answered=None if outcome == "unknown" else self.scheduler.now,
+                outcome=outcome,
                 destination=VAULT,
                 scope=bid.scope,
                 job=bid.job,
                 generation=bid.generation,
                 owner=process.claimer.owner,
                 worker=process.claimer.worker,
-                **fields,
+                sequence=bid.sequence or None,  # an announcement has none
+                value=value,
             )
+            self.book.calls.append(told)
 
     def ask_vault(self, process: Process, act: Callable[[], Answer]) -> Any:
         """Read the vault."""
@@ -257,8 +271,7 @@ class World:
             "apply",
             bid,
             lambda: self.vault.apply(bid, version, self.scheduler.now),
-            sequence=bid.sequence,
-            value=version,
+            version,
         )
 
     def gate(self, process: Process, job: Job) -> Effect:
@@ -269,20 +282,21 @@ class World:
         except LeaseLost:
             self.marks.reach("effect stopped at the gate")
             raise
-        lease = job.lease
-        deadline = lease.until if isinstance(lease, Belief) else None
-        self.book.told(
-            "effect",
-            process.name,
-            self.scheduler.now,
-            "ok",
+        lease, now = job.lease, self.scheduler.now
+        passed = Call(
+            process=process.name,
+            call="effect",
+            sent=now,
+            answered=now,
+            outcome="ok",
             job=token.job,
             generation=token.generation,
-            deadline=deadline,
+            deadline=lease.until if isinstance(lease, Belief) else None,
             sequence=effect.sequence,
             owner=process.claimer.owner,
             worker=process.claimer.worker,
         )
+        self.book.calls.append(passed)
         return effect
 
     # -- what is heard
@@ -299,11 +313,6 @@ class World:
         if self.trace is not None:
             about = f" {job}:{generation}" if job is not None else ""
             self.say(process.name, f"{kind}{about}: {detail}" if detail else f"{kind}{about}")
-
-    def does(self, process: Process, job: Job, deed: str) -> None:
-        """Hear what a handler does next."""
-        if self.trace is not None:
-            self.say(process.name, f"{job.token}: {deed}")
 
     def say(self, who: str, what: str) -> None:
         """Write a line of the trace."""
