@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
+from itertools import chain
 from typing import Any, ClassVar, cast
 
 from bench.board import mark
@@ -164,20 +165,21 @@ class BareSqlite(Bare, OwnOnSqlite):
     def work(self, address: str, handler: Handler) -> None:
         """Settle and claim in one transaction, again and again."""
         from tenure.store.sqlite.clocks import Clocks
-        from tenure.store.sqlite.connect import STATEMENTS
+        from tenure.store.sqlite.layout import STATEMENTS
 
         del handler
         turn, settle, clocks = _Turn(), None, Clocks()
-        claiming, settling = STATEMENTS["claim"], STATEMENTS["settle"]
+        claiming = STATEMENTS["claim"].layout()
         with closing(_open(address)) as connection:
             while True:
                 connection.execute("BEGIN IMMEDIATE")
                 now: dict[str, Any] = dict(zip(("now_ms", "boot_ms"), clocks.read(), strict=True))
                 if settle is not None:
-                    fixed = now | dict(settle.parameters)
-                    ended = (fixed | dict(zip(settle.columns, row, strict=True)) for row in settle.rows or ())
-                    connection.executemany(settling.uncounted, [settling.values(one) for one in ended])
-                claim = claiming.values(now | dict(turn.claim.parameters))
+                    settling = STATEMENTS[settle.name].layout(settle.columns)
+                    shared = settling.shared(now | dict(settle.parameters))
+                    for sql, part in settling.parts(settle.rows or ()):
+                        connection.execute(sql, (*shared, *chain.from_iterable(part)))
+                claim = claiming.shared(now | dict(turn.claim.parameters))
                 rows = connection.execute(claiming.sql, claim).fetchall()
                 connection.execute("COMMIT")
                 settle = turn.run(rows)

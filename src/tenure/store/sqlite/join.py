@@ -20,7 +20,8 @@ from tenure.protocol.op import Request, run
 from tenure.store.contract import Execute, Verbs
 from tenure.store.sqlite import schema
 from tenure.store.sqlite.clocks import Clocks, file_identity
-from tenure.store.sqlite.connect import STATEMENTS, Transaction, translate
+from tenure.store.sqlite.connect import Transaction, translate
+from tenure.store.sqlite.layout import STATEMENTS
 from tenure.store.statements import Batch, Call, Row
 
 Place = tuple[int, int]

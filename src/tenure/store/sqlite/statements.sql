@@ -33,21 +33,27 @@ id, generation, state, task, queue, priority, arguments, attempts, takeovers, ma
 
 -- part: store
 INSERT INTO tenure_jobs (
-    id, task, queue, priority, run_at, lease_ms, max_attempts, max_takeovers, timeout_ms, unique_key, arguments, secret,
+    id, arguments, task, queue, priority, run_at, lease_ms, max_attempts, max_takeovers, timeout_ms, unique_key, secret,
     trace, named, enqueued_at
-) VALUES (
-    :id, :task, :queue, :priority, coalesce(:run_at_ms, :now_ms) + :delay_ms, :lease_ms, :max_attempts, :max_takeovers,
-    :timeout_ms, :unique_key, :arguments, :secret, :trace, :named, :now_ms
 )
-ON CONFLICT DO NOTHING
-RETURNING id
+
+-- part: options
+:task, :queue, :priority, coalesce(:run_at_ms, :now_ms) + :delay_ms, :lease_ms, :max_attempts, :max_takeovers,
+    :timeout_ms, :unique_key, :secret, :trace, :named, :now_ms
 
 -- name: enqueue
 @store
+VALUES (:id, :arguments, @options)
+ON CONFLICT DO NOTHING
+RETURNING id
 
 -- name: enqueue_alike
 -- The same: what is alike stands in the parameters, what is not in the rows.
 @store
+WITH new (id, arguments) AS (VALUES (:id, :arguments))
+SELECT id, arguments, @options FROM new WHERE TRUE
+ON CONFLICT DO NOTHING
+RETURNING id
 
 -- name: met
 -- Which job stood in the way of an enqueue: the same id, or a live one with the same unique key.
@@ -158,22 +164,29 @@ SELECT @ours
     finished_at = :now_ms,
     ended = :verb,
     ended_at = :now_ms,
-    result = :result,
     failure = NULL,
     reason = NULL
 
 -- name: complete
 -- What `settle` does to one run that is completed, which is how nearly every run ends.
 UPDATE tenure_jobs SET
+    result = :result,
     @completion
 WHERE id = :job AND owner = :owner AND generation = :generation AND @ours
 RETURNING id, generation
 
 -- name: complete_all
--- What `settle` does where all are completed, which is how nearly every turn ends.
+-- What `settle` does where all are completed, which is how nearly every turn ends. The likelihood is for the planner: what
+-- it was once told of a small table must not make it read all of a big one.
 UPDATE tenure_jobs SET
+    result = done.result,
     @completion
-WHERE id = :job AND owner = :owner AND generation = :generation
+FROM (
+    WITH done (job, generation, result) AS (VALUES (:job, :generation, :result))
+    SELECT * FROM done
+) AS done
+WHERE id = done.job AND owner = :owner AND tenure_jobs.generation = done.generation
+    AND likelihood(done.generation > 0, 0.001)
 RETURNING id, generation
 
 -- name: settle

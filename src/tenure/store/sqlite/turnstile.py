@@ -59,7 +59,7 @@ class Turnstile:
                 self._line.append(place)
                 if self._inside is None:
                     self._move()
-            while not place.called.acquire(timeout=max(0.0, min(until - self._clock(), _LOOK))):
+            while self._inside is not place and not self._called(place, until):
                 if self._clock() >= until:
                     self.leave(place)
                     return None
@@ -78,6 +78,9 @@ class Turnstile:
             if place is self._inside:
                 self._owe(held)
                 self._move()
+
+    def _called(self, place: Place, until: float) -> bool:
+        return place.called.acquire(timeout=max(0.0, min(until - self._clock(), _LOOK)))
 
     def _owe(self, held: float) -> None:
         now = self._clock()
