@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,9 @@ from tenure.ids import new_job_ids, new_owner
 from tenure.protocol.ending import completed
 from tenure.protocol.job import Claimer, NewJob, Verdict, Wanted
 from tenure.protocol.lease import Token
+from tenure.store.calls import COMPLETED, OF_EACH
 from tenure.store.contract import Driver
+from tenure.store.rows import ENQUEUE_COLUMNS
 from tenure.store.sqlite import SqliteStore
 from tenure.store.sqlite.layout import FEW, STATEMENTS
 
@@ -37,8 +40,8 @@ def driver(store: SqliteStore, request: pytest.FixtureRequest) -> Iterator[Drive
         connection.commit()
 
 
-def jobs(count: int) -> list[NewJob]:
-    return [NewJob(id_, "work", lease=60.0) for id_ in new_job_ids(count)]
+def jobs(count: int, **options: Any) -> list[NewJob]:
+    return [NewJob(id_, "work", lease=60.0, **options) for id_ in new_job_ids(count)]
 
 
 def claim(store: SqliteStore, driver: Driver, count: int) -> list[Token]:
@@ -69,6 +72,15 @@ def test_one_that_is_there_already_is_told_from_the_others(store: SqliteStore, d
     assert [answer.id for answer in answers] == [job.id for job in many]
     assert [answer.created for answer in answers] == [number != place for number in range(MANY)]
     assert due(store, driver) == MANY
+
+
+def test_each_of_many_keeps_what_is_its_own(store: SqliteStore, driver: Driver) -> None:
+    many = [*jobs(MANY, priority=3, arguments='{"a":"(?1), (:id)"}'), *jobs(MANY, queue="mail", trace="t")]
+    assert all(answer.created for answer in driver.do(store.verbs.enqueue, many))
+    for job in many:
+        kept = driver.do(store.verbs.get, job.id)
+        told = (kept.queue, kept.priority, kept.arguments, kept.trace)
+        assert told == (job.queue, job.priority, job.arguments, job.trace)
 
 
 @pytest.mark.parametrize("place", [0, 100, MANY - 1])
@@ -125,7 +137,7 @@ def said_by(store: SqliteStore, act: Callable[[Driver], object]) -> set[str]:
         act(driver)
         connection.set_trace_callback(None)
         connection.commit()
-    return {statement for statement in said if "AS (VALUES" in statement}
+    return {statement for statement in said if "VALUES (" in statement and "tenure_jobs" in statement}
 
 
 def test_many_rows_take_few_statements(store: SqliteStore) -> None:
@@ -137,7 +149,7 @@ def test_many_rows_take_few_statements(store: SqliteStore) -> None:
 
 @pytest.mark.parametrize(
     ("name", "columns"),
-    [("enqueue_alike", ("id", "arguments")), ("complete_all", ("job", "generation", "result"))],
+    [("enqueue", ENQUEUE_COLUMNS), ("enqueue_alike", OF_EACH), ("complete_all", COMPLETED)],
 )
 def test_what_carries_many_rows_is_known_by_its_words(name: str, columns: tuple[str, ...]) -> None:
     assert STATEMENTS[name].layout(columns).many

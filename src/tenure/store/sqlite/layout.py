@@ -1,8 +1,7 @@
 """Statements with numbered parameters, and how the values of a call are laid out for them.
 
-What is the same for every row of a call comes first, then what its row brings. A statement that takes its rows by
-``VALUES (:id, :arguments)`` alone is also made for many rows at a time: to begin and end a statement costs as much as
-to store a job.
+What is the same for every row of a call comes first, then what its row brings. A statement that takes its row by VALUES
+is also made for many rows at a time: to begin and end a statement costs as much as to store a job.
 """
 
 from __future__ import annotations
@@ -42,15 +41,12 @@ class Layout:
         self.many = self._for_many(statement.sql, used) if self.echoes else {}
 
     def _for_many(self, sql: str, used: list[str]) -> dict[int, str]:
-        values, row = "VALUES ", f"({', '.join(f':{name}' for name in used)})"
-        if values + row not in sql:
-            return {}
-        head, _, tail = sql.partition(_RETURNING)[0].partition(values + row)
+        head, row, tail = _row_in(sql.partition(_RETURNING)[0])
         counts = {}
-        for count in _MANY:
+        for count in _MANY if row else ():
+            rows = [_renamed(row, {name: f"{name}_{i}" for name in used}) for i in range(count)]
             names = [f"{name}_{i}" for i in range(count) for name in used]
-            rows = [f"({', '.join(f':{name}_{i}' for name in used)})" for i in range(count)]
-            counts[count] = _numbered(head + values + ", ".join(rows) + tail, [*self._names, *names])
+            counts[count] = _numbered(head + ", ".join(rows) + tail, [*self._names, *names])
         return counts
 
     def shared(self, parameters: Mapping[str, Any]) -> list[Any]:
@@ -89,6 +85,21 @@ class Compiled:
         if layout is None:
             layout = self._layouts[columns] = Layout(self._statement, columns)
         return layout
+
+
+def _row_in(sql: str) -> tuple[str, str, str]:
+    """Split around the row, in its brackets, that stands after VALUES; without one there is only a head."""
+    head, values, rest = sql.partition("VALUES (")
+    depth = 1
+    for end, letter in enumerate(rest, 1):
+        depth += {"(": 1, ")": -1}.get(letter, 0)
+        if depth == 0:
+            return head + values[:-1], values[-1] + rest[:end], rest[end:]
+    return sql, "", ""
+
+
+def _renamed(sql: str, names: Mapping[str, str]) -> str:
+    return _PLACE.sub(lambda place: f":{names.get(place[1], place[1])}", rewrite_parameters(sql, "<{}>"))
 
 
 def _numbered(sql: str, names: Sequence[str]) -> str:

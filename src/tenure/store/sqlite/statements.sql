@@ -33,27 +33,21 @@ id, generation, state, task, queue, priority, arguments, attempts, takeovers, ma
 
 -- part: store
 INSERT INTO tenure_jobs (
-    id, arguments, task, queue, priority, run_at, lease_ms, max_attempts, max_takeovers, timeout_ms, unique_key, secret,
+    id, task, queue, priority, run_at, lease_ms, max_attempts, max_takeovers, timeout_ms, unique_key, arguments, secret,
     trace, named, enqueued_at
+) VALUES (
+    :id, :task, :queue, :priority, coalesce(:run_at_ms, :now_ms) + :delay_ms, :lease_ms, :max_attempts, :max_takeovers,
+    :timeout_ms, :unique_key, :arguments, :secret, :trace, :named, :now_ms
 )
-
--- part: options
-:task, :queue, :priority, coalesce(:run_at_ms, :now_ms) + :delay_ms, :lease_ms, :max_attempts, :max_takeovers,
-    :timeout_ms, :unique_key, :secret, :trace, :named, :now_ms
+ON CONFLICT DO NOTHING
+RETURNING id
 
 -- name: enqueue
 @store
-VALUES (:id, :arguments, @options)
-ON CONFLICT DO NOTHING
-RETURNING id
 
 -- name: enqueue_alike
 -- The same: what is alike stands in the parameters, what is not in the rows.
 @store
-WITH new (id, arguments) AS (VALUES (:id, :arguments))
-SELECT id, arguments, @options FROM new WHERE TRUE
-ON CONFLICT DO NOTHING
-RETURNING id
 
 -- name: met
 -- Which job stood in the way of an enqueue: the same id, or a live one with the same unique key.

@@ -54,7 +54,8 @@ class SqliteStore:
         self._idle: list[sqlite3.Connection] = []
         self._lent = 0
         self._forking = False
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
         self._callers = Callers(self.path, self.name, self._clocks, self.verbs)
         self._identity: str | None = None
         self._turnstile: Turnstile | None = None
@@ -122,7 +123,7 @@ class SqliteStore:
 
     def take(self) -> sqlite3.Connection:
         """Lend a connection; raises Unavailable or BadSettings where one has to be opened and cannot."""
-        with self._changed:
+        with self._lock:
             while self._forking:
                 self._changed.wait()
             self._lent += 1
@@ -136,7 +137,7 @@ class SqliteStore:
 
     def give_back(self, connection: sqlite3.Connection | None) -> None:
         """Take a connection back; None where it is closed."""
-        with self._changed:
+        with self._lock:
             if connection is not None:
                 self._idle.append(connection)
             self._lent -= 1
@@ -196,7 +197,7 @@ class SqliteStore:
 
     def close(self) -> None:
         """Close the idle connections."""
-        with self._changed:
+        with self._lock:
             while self._idle:
                 self._idle.pop().close()
 

@@ -56,9 +56,10 @@ class Turnstile:
         place, until = Place(), self._clock() + timeout
         try:
             with forks.brief:
-                self._line.append(place)
                 if self._inside is None:
-                    self._move()
+                    self._inside, self._moved = place, self._clock()
+                else:
+                    self._line.append(place)
             while self._inside is not place and not self._called(place, until):
                 if self._clock() >= until:
                     self.leave(place)
