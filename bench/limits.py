@@ -10,9 +10,10 @@ import sqlite3
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import closing
-from dataclasses import replace
 from itertools import chain
 from typing import Any, ClassVar, cast
+
+from msgspec.structs import replace
 
 from bench.board import mark
 from bench.entrant import Entrant, Handler, Role

@@ -135,9 +135,7 @@ class Task(Generic[Q, P, R]):
                 encoded.append(self.codec.encode((), dict(call)))
             except BadArguments as error:
                 raise BadArguments(error.task, f"[{number}].{error.path}".rstrip("."), error.problem) from None
-        ids = new_job_ids(len(encoded))
-        say = self.defaults
-        return [say.new_job(id_, self.name, arguments) for id_, arguments in zip(ids, encoded, strict=True)]
+        return self.defaults.new_jobs(new_job_ids(len(encoded)), self.name, encoded)
 
 
 def _takes_job(function: Callable[..., Any]) -> bool:

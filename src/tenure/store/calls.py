@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
+from msgspec.structs import astuple
+
 from tenure.protocol.job import Claimer, Ending, NewJob, Wanted
 from tenure.protocol.lifecycle import Verb, ending
 from tenure.store import rows
@@ -21,18 +23,20 @@ OF_EACH = ("id", "arguments")
 """Columns of new jobs that differ from job to job, also where they are alike."""
 
 _COMPLETION = {"verb": str(Verb.COMPLETE), "target": str(ending(Verb.COMPLETE).target)}
-_ALIKE = {name: rows.ENQUEUE_COLUMNS.index(name) for name in rows.ENQUEUE_COLUMNS if name not in OF_EACH}
-_PLACES = tuple(rows.ENQUEUE_COLUMNS.index(name) for name in OF_EACH)
+_ALIKE = rows.ENQUEUE_COLUMNS[len(OF_EACH) :]
 
 
 def enqueue(jobs: Sequence[NewJob]) -> Call:
     """Store new jobs; at least one."""
-    laid_out = [rows.enqueue_row(job) for job in jobs]
-    columns = list(zip(*laid_out, strict=True))
-    if any(columns[place].count(columns[place][0]) < len(jobs) for place in _ALIKE.values()):
-        return Call("enqueue", {}, rows.ENQUEUE_COLUMNS, laid_out)
-    shared = {name: columns[place][0] for name, place in _ALIKE.items()}
-    return Call("enqueue_alike", shared, OF_EACH, list(zip(*(columns[place] for place in _PLACES), strict=True)))
+    if len(jobs) > 1 and not _are_alike(jobs):
+        return Call("enqueue", {}, rows.ENQUEUE_COLUMNS, [rows.enqueue_row(job) for job in jobs])
+    shared = dict(zip(_ALIKE, rows.enqueue_row(jobs[0])[len(OF_EACH) :], strict=True))
+    return Call("enqueue_alike", shared, OF_EACH, [(job.id, job.arguments) for job in jobs])
+
+
+def _are_alike(jobs: Sequence[NewJob]) -> bool:
+    columns = dict(zip(NewJob.__struct_fields__, zip(*map(astuple, jobs), strict=True), strict=True))
+    return all(column.count(column[0]) == len(jobs) for name, column in columns.items() if name not in OF_EACH)
 
 
 def claim(claimer: Claimer, wanted: Wanted) -> Call:
