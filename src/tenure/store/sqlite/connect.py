@@ -157,8 +157,11 @@ class Transaction:
     def _call(self, call: Call, common: dict[str, Any]) -> list[Row]:
         layout = STATEMENTS[call.name].layout(call.columns)
         shared = layout.shared({**common, **call.parameters})
-        if call.rows is None:
+        if call.rows is None and not layout.echo:
             return self._cursor.execute(layout.sql, shared).fetchall()
+        if call.rows is None:
+            matched = self._cursor.execute(layout.uncounted, shared).rowcount
+            return [tuple(call.parameters[name] for name in layout.echo)] if matched else []
         rows = layout.rows(call.rows)
         if len(rows) >= FEW and layout.many and self._together(layout, shared, rows):
             return [row[: layout.echoes] for row in rows]

@@ -23,6 +23,8 @@ _CHANGES = re.compile(r"\b(INSERT|UPDATE|DELETE)\b")
 _PLACE = re.compile(r"<(\w+)>")
 _LIST = re.compile(r"\bjson_each\(:(\w+)\)")
 _RETURNING = "RETURNING "
+_ASKED = {"id": ("job",), "id, generation": ("job", "generation")}
+"""What a statement returns that was asked for, by the names under which it is asked for."""
 
 
 class Layout:
@@ -37,7 +39,9 @@ class Layout:
         self.sql = _numbered(statement.sql, [*self._names, *used])
         # Returning the names that were asked for only tells that a row matched; its count tells that quicker.
         self.uncounted, _, returned = self.sql.partition(_RETURNING)
-        self.echoes = {"id": 1, "id, generation": 2}.get(returned, 0)
+        asked = _ASKED.get(returned, ())
+        self.echoes = len(asked)
+        self.echo = asked if set(asked) <= set(self._names) else ()
         self.many = self._for_many(statement.sql, used) if self.echoes else {}
 
     def _for_many(self, sql: str, used: list[str]) -> dict[int, str]:
@@ -51,7 +55,7 @@ class Layout:
 
     def shared(self, parameters: Mapping[str, Any]) -> list[Any]:
         """Lay out what is the same for every row; a name that is missing is not looked at."""
-        values = [parameters.get(name) for name in self._names]
+        values = list(map(parameters.get, self._names))
         for place in self._lists:
             if values[place] is not None:
                 values[place] = msgspec.json.encode(values[place]).decode()
