@@ -56,7 +56,7 @@ def test_it_rings_for_a_commit_before_it_waited(bell: FileBell) -> None:
 
 def test_it_rings_for_a_commit_that_a_slow_disk_syncs_late(bell: FileBell, monkeypatch: pytest.MonkeyPatch) -> None:
     before, asked = bell._seen, bell._version
-    synced_at = time.monotonic() + 4 * module._ALERT
+    synced_at = time.monotonic() + 1000 * module._SOON
     monkeypatch.setattr(bell, "_version", lambda: before if time.monotonic() < synced_at else asked())
     commit(bell)
     assert rings_soon(bell)

@@ -1,8 +1,8 @@
 """A bell for a SQLite file: SQLite counts the commits of other connections, the kernel says when to ask for the count.
 
 A commit writes to the log first and becomes visible when the disk has synced it, without a further write. So a written
-log is asked about for a while, often at first, and otherwise the thread sleeps. Where there is no inotify the count is
-asked for regularly.
+log is asked about for a while, in pauses that grow with the time since: a ring comes late by a part of what the disk
+took, be it quick or slow. Otherwise the thread sleeps. Where there is no inotify the count is asked for regularly.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from tenure.errors import Unavailable
 from tenure.store.sqlite.connect import open_connection, translate
 from tenure.store.sqlite.forks import brief, forget, watch
 
-_ALERT = 0.05  # seconds after a write to the log in which most commits become visible
-_SYNCED = 5.0  # seconds in which they do on a disk that is slow, or busy
-_WHILE_ALERT = 0.001
-_PATIENT = 0.1  # of the time since the write: the pause between two questions after the alert
+_SOON = 0.0002  # seconds after a write to the log before which no disk has synced it; also the shortest pause
+_SYNCED = 5.0  # seconds in which a commit becomes visible, also on a disk that is slow, or busy
+_PATIENT = 0.2  # of the time since the write: the pause between two questions
+_FINE = 0.002  # seconds below which a pause is slept, as polling counts in milliseconds
 _WITHOUT_INOTIFY = 0.005
 _IN_MODIFY, _IN_NONBLOCK_CLOEXEC = 0x2, 0o2004000  # inotify(7)
 
@@ -113,21 +113,23 @@ class FileBell:
 
     def _pause(self, now: float) -> float:
         """Tell when to ask again though nothing stirs."""
-        since = now - self._stirred_at
-        if since < _ALERT:
-            return _WHILE_ALERT
         if not self._stirs:
             return _WITHOUT_INOTIFY
-        return since * _PATIENT if since < _SYNCED else math.inf
+        since = now - self._stirred_at
+        return max(_SOON, since * _PATIENT) if since < _SYNCED else math.inf
 
     def _sleep(self, seconds: float) -> bool:
         """Sleep until the log is written to, and note that; True when woken."""
+        if seconds < _FINE:
+            time.sleep(seconds)
+            seconds = 0.0
         stirred = {descriptor for descriptor, _ in self._poll.poll(seconds * 1000)}
-        for descriptor in stirred:
-            os.read(descriptor, 65536)
-        if stirred - {self._woken}:
+        if self._log in stirred:
             # Kept from one wait to the next: with what has become visible, word may have come of what follows it.
             self._stirred_at = time.monotonic()
+            time.sleep(_SOON)  # a commit writes page by page, and each of them would wake this thread
+        for descriptor in stirred:
+            os.read(descriptor, 65536)
         return self._woken in stirred
 
     def wake(self) -> None:
