@@ -71,6 +71,10 @@ class Turnstile:
             raise
         return place
 
+    def empty_for(self) -> float:
+        """Tell for how many seconds nobody of this process has been inside."""
+        return 0.0 if self._inside is not None else self._clock() - self._left
+
     def leave(self, place: Place, *, held: float = 0.0) -> None:
         """Let the next go inside; `held` says for how many seconds this one had the write lock."""
         with forks.brief:
