@@ -92,6 +92,11 @@ class Transaction:
     `known_by` is what statements may compare the file with: its identity, and in a caller's transaction more.
     """
 
+    _turnstile: Turnstile | None = None
+    _timeout = 0.0
+    _place: Place | None = None
+    _begun_at: float | None = None
+
     def __init__(
         self,
         connection: sqlite3.Connection,
@@ -107,10 +112,8 @@ class Transaction:
         self._clocks = clocks
         self._path = path
         self._known_by = known_by
-        self._turnstile = turnstile
-        self._timeout = timeout
-        self._place: Place | None = None
-        self._begun_at: float | None = None
+        if turnstile is not None:
+            self._turnstile, self._timeout = turnstile, timeout
 
     def __call__(self, batch: Request[Any]) -> list[list[Row]]:
         """Execute the calls of `batch`, beginning the transaction first if one of them changes anything."""
@@ -126,8 +129,10 @@ class Transaction:
     def _execute(self, batch: Batch) -> list[list[Row]]:
         # After the lock, so that a wait for it cannot shorten a lease (R12).
         now_ms, boot_ms = self._clocks.read()
-        common = {"now_ms": now_ms, "boot_ms": boot_ms, **self._known_by}
-        return [self._call(call, common) for call in batch.calls]
+        return [
+            self._call(call, {"now_ms": now_ms, "boot_ms": boot_ms, **self._known_by, **call.parameters})
+            for call in batch.calls
+        ]
 
     def begin(self) -> None:
         """Take the write lock, in turn; raises Again when it is not free in time."""
@@ -154,14 +159,14 @@ class Transaction:
             raise
         return True
 
-    def _call(self, call: Call, common: dict[str, Any]) -> list[Row]:
+    def _call(self, call: Call, parameters: dict[str, Any]) -> list[Row]:
         layout = STATEMENTS[call.name].layout(call.columns)
-        shared = layout.shared({**common, **call.parameters})
+        shared = layout.shared(parameters)
         if call.rows is None and not layout.echo:
             return self._cursor.execute(layout.sql, shared).fetchall()
         if call.rows is None:
             matched = self._cursor.execute(layout.uncounted, shared).rowcount
-            return [tuple(call.parameters[name] for name in layout.echo)] if matched else []
+            return [tuple([parameters[name] for name in layout.echo])] if matched else []
         rows = layout.rows(call.rows)
         if len(rows) >= FEW and layout.many and self._together(layout, shared, rows):
             return [row[: layout.echoes] for row in rows]
