@@ -12,9 +12,9 @@ from tenure.ids import new_job_ids, new_owner
 from tenure.protocol.ending import completed
 from tenure.protocol.job import Claimer, NewJob, Verdict, Wanted
 from tenure.protocol.lease import Token
-from tenure.store.calls import COMPLETED, OF_EACH
+from tenure.store.calls import COMPLETED
 from tenure.store.contract import Driver
-from tenure.store.rows import ENQUEUE_COLUMNS
+from tenure.store.rows import ENQUEUE_COLUMNS, ENQUEUE_EACH
 from tenure.store.sqlite import SqliteStore
 from tenure.store.sqlite.layout import FEW, STATEMENTS
 
@@ -149,7 +149,7 @@ def test_many_rows_take_few_statements(store: SqliteStore) -> None:
 
 @pytest.mark.parametrize(
     ("name", "columns"),
-    [("enqueue", ENQUEUE_COLUMNS), ("enqueue_alike", OF_EACH), ("complete_all", COMPLETED)],
+    [("enqueue", ENQUEUE_COLUMNS), ("enqueue_alike", ENQUEUE_EACH), ("complete_all", COMPLETED)],
 )
 def test_what_carries_many_rows_is_known_by_its_words(name: str, columns: tuple[str, ...]) -> None:
     assert STATEMENTS[name].layout(columns).many

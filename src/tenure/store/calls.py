@@ -19,24 +19,23 @@ from tenure.store.statements import Call
 
 ENDING = ("job", "generation", "verb", "target", "counts", "delay_ms", "result", "reason", "failure")
 COMPLETED = ("job", "generation", "result")
-OF_EACH = ("id", "arguments")
-"""Columns of new jobs that differ from job to job, also where they are alike."""
-
 _COMPLETION = {"verb": str(Verb.COMPLETE), "target": str(ending(Verb.COMPLETE).target)}
-_ALIKE = rows.ENQUEUE_COLUMNS[len(OF_EACH) :]
 
 
 def enqueue(jobs: Sequence[NewJob]) -> Call:
     """Store new jobs; at least one."""
     if len(jobs) > 1 and not _are_alike(jobs):
-        return Call("enqueue", {}, rows.ENQUEUE_COLUMNS, [rows.enqueue_row(job) for job in jobs])
-    shared = dict(zip(_ALIKE, rows.enqueue_row(jobs[0])[len(OF_EACH) :], strict=True))
-    return Call("enqueue_alike", shared, OF_EACH, [(job.id, job.arguments) for job in jobs])
+        laid_out = [(*rows.enqueue_each(job), *rows.enqueue_alike(job).values()) for job in jobs]
+        return Call("enqueue", {}, rows.ENQUEUE_COLUMNS, laid_out)
+    each = [rows.enqueue_each(job) for job in jobs]
+    return Call("enqueue_alike", rows.enqueue_alike(jobs[0]), rows.ENQUEUE_EACH, each)
 
 
 def _are_alike(jobs: Sequence[NewJob]) -> bool:
     columns = dict(zip(NewJob.__struct_fields__, zip(*map(astuple, jobs), strict=True), strict=True))
-    return all(column.count(column[0]) == len(jobs) for name, column in columns.items() if name not in OF_EACH)
+    return all(
+        column.count(column[0]) == len(jobs) for name, column in columns.items() if name not in rows.ENQUEUE_EACH
+    )
 
 
 def claim(claimer: Claimer, wanted: Wanted) -> Call:
