@@ -118,6 +118,7 @@ _ALL: tuple[Bar, ...] = (
     Bar(question="old snapshot", figure=f"at the end, {OF_START}", store="postgresql", at_least=0.8),
     *_on_both("sqlite"),
     Bar(question=_TWO, store="sqlite", than=_ASYNC, at_least=1.3),
+    Bar(question=_PICKUP, figure="p50, ms", store="sqlite", than="bare insert, watch, claim", at_most=1.5),
     Bar(question=_PICKUP, figure="p50, ms", store="sqlite", at_most=3.0),
     Bar(question=_PICKUP, figure="p99, ms", store="sqlite", at_most=15.0),
 )

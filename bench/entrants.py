@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench.entrant import Entrant, Store
-from bench.limits import BareBell, BarePostgres, BareSqlite
+from bench.limits import BareBell, BarePostgres, BareSqlite, BareWatch
 from bench.own import OwnOnPostgres, OwnOnSqlite
 from bench.peers.absurd import Absurd
 from bench.peers.awa import Awa
@@ -30,7 +30,7 @@ PEERS: tuple[Entrant, ...] = (
     PersistQueue(),
 )
 
-LIMITS: tuple[Entrant, ...] = (BarePostgres(), BareBell(), PgBench(), PgBenchCrowd(), BareSqlite())
+LIMITS: tuple[Entrant, ...] = (BarePostgres(), BareBell(), PgBench(), PgBenchCrowd(), BareSqlite(), BareWatch())
 
 LEFT_OUT: dict[str, str] = {
     "Oban": "needs Python 3.12, and this benchmark runs on 3.11 too",

@@ -6,12 +6,18 @@ The loops carry out the library's own statements, with the settings of its own c
 
 from __future__ import annotations
 
+import os
+import select
 import sqlite3
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
-from dataclasses import replace
+from functools import partial
+from itertools import chain
+from pathlib import Path
 from typing import Any, ClassVar, cast
+
+from msgspec.structs import replace
 
 from bench.board import mark
 from bench.entrant import Entrant, Handler, Role
@@ -22,12 +28,17 @@ from tenure.protocol.job import Claimer, Wanted
 from tenure.protocol.lease import Token
 from tenure.protocol.op import Op
 from tenure.store.sql import SqlVerbs
+from tenure.store.sqlite.bell import inotify, watch
+from tenure.store.sqlite.clocks import Clocks
+from tenure.store.sqlite.layout import STATEMENTS
 from tenure.store.statements import Batch, Call, Row
 
 BATCH = 1000
 _COMMON = {"shift_ms": 0, "identity": "", "timeout_ms": 60_000}
 _CLAIMER = Claimer("the bare loop", "bare")
 _LOOK = 0.001
+_BREATH = 0.00005  # seconds; who never sleeps is made to wait by the scheduler when it matters
+_SYNCED = 0.05  # seconds after a write to the log in which its commit becomes visible
 _ARGUMENTS = 6  # the place of the arguments in a claimed row
 _HEAD, _TAIL = len('{"number":'), -len("}")
 
@@ -163,26 +174,55 @@ class BareSqlite(Bare, OwnOnSqlite):
 
     def work(self, address: str, handler: Handler) -> None:
         """Settle and claim in one transaction, again and again."""
-        from tenure.store.sqlite.clocks import Clocks
-        from tenure.store.sqlite.connect import STATEMENTS
-
         del handler
         turn, settle, clocks = _Turn(), None, Clocks()
-        claiming, settling = STATEMENTS["claim"], STATEMENTS["settle"]
+        claiming = STATEMENTS["claim"].layout()
         with closing(_open(address)) as connection:
+            wait = self._waiting(connection, Path(address))
             while True:
                 connection.execute("BEGIN IMMEDIATE")
                 now: dict[str, Any] = dict(zip(("now_ms", "boot_ms"), clocks.read(), strict=True))
                 if settle is not None:
-                    fixed = now | dict(settle.parameters)
-                    ended = (fixed | dict(zip(settle.columns, row, strict=True)) for row in settle.rows or ())
-                    connection.executemany(settling.uncounted, [settling.values(one) for one in ended])
-                claim = claiming.values(now | dict(turn.claim.parameters))
+                    settling = STATEMENTS[settle.name].layout(settle.columns)
+                    shared = settling.shared(now | dict(settle.parameters))
+                    for sql, part in settling.parts(settle.rows or ()):
+                        connection.execute(sql, (*shared, *chain.from_iterable(part)))
+                claim = claiming.shared(now | dict(turn.claim.parameters))
                 rows = connection.execute(claiming.sql, claim).fetchall()
                 connection.execute("COMMIT")
                 settle = turn.run(rows)
                 if settle is None:
-                    time.sleep(_LOOK)
+                    wait()
+
+    def _waiting(self, _connection: sqlite3.Connection, _path: Path) -> Callable[[], object]:
+        """Return what waits for jobs."""
+        return partial(time.sleep, _LOOK)
+
+
+class BareWatch(BareSqlite):
+    """The same, woken by a write to the log, and asking again and again for its commit: what a pick-up costs."""
+
+    name = "bare insert, watch, claim"
+    settings = "sqlite3: INSERT and commit; another process watches the log, asks PRAGMA data_version, and claims"
+    in_bulk = False
+
+    def _waiting(self, connection: sqlite3.Connection, path: Path) -> Callable[[], object]:
+        log, seen = inotify(), connection.execute("PRAGMA data_version").fetchone()
+        if log is None or not watch(log, path.with_name(f"{path.name}-wal")):
+            raise RuntimeError("this system has no inotify")
+
+        def wait() -> None:
+            nonlocal seen
+            while (version := connection.execute("PRAGMA data_version").fetchone()) == seen:
+                if time.monotonic() > until[0]:
+                    select.select([log], [], [])
+                    os.read(log, 65536)
+                    until[0] = time.monotonic() + _SYNCED
+                time.sleep(_BREATH)
+            seen = version
+
+        until = [0.0]
+        return wait
 
 
 def _open(path: str) -> sqlite3.Connection:

@@ -123,7 +123,7 @@ class Question:
 BARE = ("bare psycopg", "bare sqlite3")
 PGBENCH = ("pgbench",)
 TAKEOVER = "takeover after kill -9"
-BELL = ("bare insert, notify, claim",)
+BELL = ("bare insert, notify, claim", "bare insert, watch, claim")
 
 QUESTIONS = (
     Question(

@@ -7,8 +7,7 @@ import struct
 import threading
 import time
 
-_VARIANT, _RANDOM = 0b10 << 62, (1 << 62) - 1  # the last 64 bits: two say which layout it is, the others are random
-
+_VERSION, _VARIANT = 7 << 76, 2 << 62
 _lock = threading.Lock()
 _last = 0
 
@@ -30,8 +29,8 @@ def new_job_ids(count: int) -> list[str]:
         _last = first + count
     noise = struct.unpack(f"{count}Q", os.urandom(8 * count))
     return [
-        f"{ticks >> 12:012x}7{ticks & 0xFFF:03x}{_VARIANT | number & _RANDOM:016x}"
-        for ticks, number in enumerate(noise, first)
+        f"{(ticks >> 12) << 80 | _VERSION | (ticks & 0xFFF) << 64 | _VARIANT | bits >> 2:032x}"
+        for ticks, bits in enumerate(noise, first)
     ]
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from tenure.errors import BadSettings, Misuse
 from tenure.protocol.job import NewJob
@@ -59,22 +61,28 @@ class Options:
 
     def new_job(self, id_: str, task: str, arguments: str) -> NewJob:
         """Describe a job of `task` with these options; `arguments` is JSON text."""
-        return NewJob(
-            id=id_,
-            task=task,
-            arguments=arguments,
-            queue=self.queue,
-            priority=self.priority,
-            run_at=self.run_at,
-            delay=self.delay,
-            max_attempts=self.max_attempts,
-            max_takeovers=self.max_takeovers,
-            lease=self.lease,
-            timeout=self.timeout,
-            unique_key=self.unique_key,
-            secret=self.secret,
-            trace=self.trace,
-            named=self.id is not None,
+        return NewJob(id_, task, arguments, *self._alike())
+
+    def new_jobs(self, ids: Iterable[str], task: str, arguments: Iterable[str]) -> list[NewJob]:
+        """Describe a job for each of `ids`."""
+        alike = self._alike()
+        return [NewJob(id_, task, text, *alike) for id_, text in zip(ids, arguments, strict=True)]
+
+    def _alike(self) -> tuple[Any, ...]:
+        """Lay out what jobs with these options have in common, in the order of `NewJob`."""
+        return (
+            self.queue,
+            self.priority,
+            self.run_at,
+            self.delay,
+            self.max_attempts,
+            self.max_takeovers,
+            self.lease,
+            self.timeout,
+            self.unique_key,
+            self.secret,
+            self.trace,
+            self.id is not None,
         )
 
     def _check_names(self) -> None:

@@ -122,8 +122,8 @@ class Task(Generic[Q, P, R]):
         refuse_while_loading("enqueues a job")
         return self.app.aclient if self.defaults.connection is None else self.app.ajoined(self.defaults.connection)
 
-    def _job(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> NewJob:
-        arguments = self.codec.encode(args, dict(kwargs))
+    def _job(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> NewJob:
+        arguments = self.codec.encode(args, kwargs)
         return self.defaults.new_job(self.defaults.id or new_job_id(), self.name, arguments)
 
     def _jobs(self, calls: Iterable[Mapping[str, Any]]) -> list[NewJob]:
@@ -132,12 +132,10 @@ class Task(Generic[Q, P, R]):
         encoded = []
         for number, call in enumerate(calls):
             try:
-                encoded.append(self.codec.encode((), dict(call)))
+                encoded.append(self.codec.encode((), call if type(call) is dict else dict(call)))
             except BadArguments as error:
                 raise BadArguments(error.task, f"[{number}].{error.path}".rstrip("."), error.problem) from None
-        ids = new_job_ids(len(encoded))
-        say = self.defaults
-        return [say.new_job(id_, self.name, arguments) for id_, arguments in zip(ids, encoded, strict=True)]
+        return self.defaults.new_jobs(new_job_ids(len(encoded)), self.name, encoded)
 
 
 def _takes_job(function: Callable[..., Any]) -> bool:

@@ -39,16 +39,15 @@ SQLITE = (
     _sqlite(
         "complete all without owner",
         "an end names its owner (R5)",
-        f"{_OWNER}\nRETURNING id, generation\n\n-- name: settle",
-        "WHERE id = :job AND state = 'running' AND generation = :generation\n"
-        "RETURNING id, generation\n\n-- name: settle",
+        "WHERE id = done.job AND owner = :owner AND tenure_jobs.generation = done.generation",
+        "WHERE id = done.job AND state = 'running' AND tenure_jobs.generation = done.generation",
         "endings",
     ),
     _sqlite(
         "complete all without generation",
         "an end names its generation (R5)",
-        f"{_OWNER}\nRETURNING id, generation\n\n-- name: settle",
-        "WHERE id = :job AND owner = :owner\nRETURNING id, generation\n\n-- name: settle",
+        "WHERE id = done.job AND owner = :owner AND tenure_jobs.generation = done.generation",
+        "WHERE id = done.job AND owner = :owner",
         "endings",
     ),
     _sqlite(
@@ -249,6 +248,22 @@ SQLITE = (
         "                run(self.verbs.admit(), execute)\n        except sqlite3.Error",
         "                pass\n        except sqlite3.Error",
         ("tests/sqlite",),
+    ),
+    Mutant(
+        "sqlite: many rows half done",
+        "where one of many rows finds nothing, each is asked by itself",
+        "store/sqlite/connect.py",
+        """                    cursor.execute("ROLLBACK TO tenure_rows")\n""",
+        "                    pass\n",
+        ("tests/sqlite/test_many_rows.py",),
+    ),
+    Mutant(
+        "sqlite: many rows uncounted",
+        "a row that found nothing is told from the others",
+        "store/sqlite/connect.py",
+        ".rowcount == len(part)",
+        ".rowcount > 0",
+        ("tests/sqlite/test_many_rows.py",),
     ),
     Mutant(
         "sqlite: prune forgets the floor",

@@ -82,8 +82,16 @@ SHARED = (
         "sql: stores in any order",
         "two enqueues of the same jobs cannot deadlock (B34)",
         "store/calls.py",
-        "laid_out = sorted([rows.enqueue_row(job) for job in jobs], key=_key_and_id)",
-        "laid_out = [rows.enqueue_row(job) for job in jobs]",
+        "sorted(jobs, key=_key_and_id)",
+        "jobs",
+        ("tests/unit/test_calls.py",),
+    ),
+    Mutant(
+        "sql: stores what is alike in any order",
+        "two enqueues of the same jobs cannot deadlock (B34)",
+        "store/calls.py",
+        "sorted([rows.enqueue_each(job) for job in jobs])",
+        "[rows.enqueue_each(job) for job in jobs]",
         ("tests/unit/test_calls.py",),
     ),
     Mutant(

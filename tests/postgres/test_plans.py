@@ -26,7 +26,7 @@ from tests.postgres.conftest import ADA, claim
 TOKEN = {"job": "job", "generation": 1, "owner": "o"}
 TOKENS = [(f"job {i}", 1) for i in range(100)]
 ENDINGS = [(job, generation, "complete", "completed", False, 0, None, None, None) for job, generation in TOKENS]
-JOB = ("job", "work", "default", 0, None, 0, 1000, None, None, None, None, "{}", None, None, False)
+JOB = ("job", "{}", "work", "default", 0, None, 0, 1000, None, None, None, None, None, None, False)
 
 HOT = {
     "claim": Call(

@@ -15,6 +15,7 @@ from tenure import Unavailable
 from tenure.store.sqlite import SqliteStore, forks
 from tenure.store.sqlite import bell as module
 from tenure.store.sqlite.bell import FileBell
+from tenure.store.sqlite.turnstile import turnstile_of
 
 LONG = 20.0
 
@@ -22,7 +23,7 @@ LONG = 20.0
 @pytest.fixture(params=["inotify", "polling"])
 def bell(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[FileBell]:
     if request.param == "polling":
-        monkeypatch.setattr(module, "_inotify", lambda: None)
+        monkeypatch.setattr(module, "inotify", lambda: None)
     store = SqliteStore(str(tmp_path / "jobs.db"))
     with closing(store), closing(store.bell()) as opened:
         yield opened
@@ -56,7 +57,7 @@ def test_it_rings_for_a_commit_before_it_waited(bell: FileBell) -> None:
 
 def test_it_rings_for_a_commit_that_a_slow_disk_syncs_late(bell: FileBell, monkeypatch: pytest.MonkeyPatch) -> None:
     before, asked = bell._seen, bell._version
-    synced_at = time.monotonic() + 4 * module._ALERT
+    synced_at = time.monotonic() + 1000 * module._SOON
     monkeypatch.setattr(bell, "_version", lambda: before if time.monotonic() < synced_at else asked())
     commit(bell)
     assert rings_soon(bell)
@@ -72,6 +73,19 @@ def test_it_rings_for_a_commit_whose_write_was_seen_with_the_one_before(
     commit(bell)
     assert [rings_soon(bell), rings_soon(bell)] == [True, True]
     assert not bell.wait(0.01)
+
+
+def test_it_leaves_this_process_alone_after_a_commit_of_its_own(tmp_path: Path) -> None:
+    """To ask, and to claim for what it rings for, would keep the jobs waiting that the commit has claimed."""
+    with closing(SqliteStore(str(tmp_path / "jobs.db"))) as store, closing(store.bell()) as bell:
+        place = turnstile_of(store.path).enter(0.0)
+        assert place is not None
+        bell._stirred_at = now = time.monotonic()
+        assert bell._pause(now) == module._OWN
+        turnstile_of(store.path).leave(place)
+        assert 0.0 <= bell._pause(now) <= module._OWN
+        bell._empty_for = lambda: module._OWN
+        assert [bell._pause(now), bell._pause(now + 1.0)] == [module._SOON, pytest.approx(module._PATIENT)]
 
 
 def test_it_can_be_woken(bell: FileBell) -> None:

@@ -19,9 +19,9 @@ def test_many_runs_are_settled_without_a_savepoint(tmp_path: Path) -> None:
     with store.session() as execute:
         run(store.verbs.enqueue([NewJob(id=new_job_id(), task="work") for _ in range(3)]), execute)
         held = run(store.verbs.claim(claimer, Wanted(("default",), ("work",), 10)), execute)
-    connection = store._take()
+    connection = store.take()
     connection.set_trace_callback(said.append)
-    store._give_back(connection)
+    store.give_back(connection)
     endings = [completed(Token(job.id, job.generation), None) for job in held]
     endings[1] = completed(Token(held[1].id, 7), None)
     with store.session() as execute:

@@ -131,9 +131,9 @@ def test_r12_the_clock_is_read_after_the_lock(make: Make) -> None:
                 return super().execute(sql, *args)  # type: ignore[arg-type]
 
         with closing(sqlite3.connect(store.path, isolation_level=None, factory=Released)) as slow:
-            store._give_back(slow)
+            store.give_back(slow)
             assert claim(store) == [1]
-            store._take()
+            store.take()
     record = store.connect(timeout=5).do(store.verbs.queues)
     assert [counts.running for counts in record] == [1]  # the lease counts from after the wait, so it lives
 

@@ -9,37 +9,42 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
+from msgspec.structs import astuple
+
 from tenure.protocol.job import Claimer, Ending, NewJob, Wanted
 from tenure.protocol.lifecycle import Verb, ending
 from tenure.store import rows
 from tenure.store.contract import MAX_GENERATION
-from tenure.store.statements import Call, Row
+from tenure.store.statements import Call
 
 ENDING = ("job", "generation", "verb", "target", "counts", "delay_ms", "result", "reason", "failure")
 COMPLETED = ("job", "generation", "result")
-OF_EACH = ("id", "arguments")
-"""Columns of new jobs that differ from job to job, also where they are alike."""
-
 _COMPLETION = {"verb": str(Verb.COMPLETE), "target": str(ending(Verb.COMPLETE).target)}
-_ALIKE = {name: rows.ENQUEUE_COLUMNS.index(name) for name in rows.ENQUEUE_COLUMNS if name not in OF_EACH}
-_KEY = rows.ENQUEUE_COLUMNS.index("unique_key")
-_PLACES = tuple(rows.ENQUEUE_COLUMNS.index(name) for name in OF_EACH)
 
 
 def enqueue(jobs: Sequence[NewJob]) -> Call:
     """Store new jobs, at least one, in the one order in which everybody does (B34)."""
-    laid_out = sorted([rows.enqueue_row(job) for job in jobs], key=_key_and_id)
-    if len(laid_out) == 1:
-        return Call("enqueue_one", dict(zip(rows.ENQUEUE_COLUMNS, laid_out[0], strict=True)))
-    columns = list(zip(*laid_out, strict=True))
-    if any(columns[place].count(columns[place][0]) < len(jobs) for place in _ALIKE.values()):
-        return Call("enqueue", {}, rows.ENQUEUE_COLUMNS, laid_out)
-    shared = {name: columns[place][0] for name, place in _ALIKE.items()}
-    return Call("enqueue_alike", shared, OF_EACH, list(zip(*(columns[place] for place in _PLACES), strict=True)))
+    if len(jobs) == 1:
+        [job] = jobs
+        each = dict(zip(rows.ENQUEUE_EACH, rows.enqueue_each(job), strict=True))
+        return Call("enqueue_one", each | rows.enqueue_alike(job))
+    if _are_alike(jobs):
+        alike = rows.enqueue_alike(jobs[0])
+        return Call("enqueue_alike", alike, rows.ENQUEUE_EACH, sorted([rows.enqueue_each(job) for job in jobs]))
+    in_order = sorted(jobs, key=_key_and_id)
+    laid_out = [(*rows.enqueue_each(job), *rows.enqueue_alike(job).values()) for job in in_order]
+    return Call("enqueue", {}, rows.ENQUEUE_COLUMNS, laid_out)
 
 
-def _key_and_id(row: Row) -> tuple[str, str]:
-    return row[_KEY] or "", row[0]
+def _key_and_id(job: NewJob) -> tuple[str, str]:
+    return job.unique_key or "", job.id
+
+
+def _are_alike(jobs: Sequence[NewJob]) -> bool:
+    columns = dict(zip(NewJob.__struct_fields__, zip(*map(astuple, jobs), strict=True), strict=True))
+    return all(
+        column.count(column[0]) == len(jobs) for name, column in columns.items() if name not in rows.ENQUEUE_EACH
+    )
 
 
 def claim(claimer: Claimer, wanted: Wanted) -> Call:

@@ -30,11 +30,6 @@ _failure = msgspec.json.Decoder(Failure)
 _names = msgspec.json.Decoder(tuple[str, ...])
 _states = {str(state): state for state in State}  # what `State(text)` does, in a tenth of the time
 
-ENQUEUE_COLUMNS = (
-    "id", "task", "queue", "priority", "run_at_ms", "delay_ms", "lease_ms", "max_attempts", "max_takeovers",
-    "timeout_ms", "unique_key", "arguments", "secret", "trace", "named",
-)  # fmt: skip
-
 
 def to_ms(moment: datetime) -> int:
     """Turn an aware datetime into milliseconds since 1970."""
@@ -79,25 +74,32 @@ def read_failure(text: str | None) -> Failure | None:
     return None if text is None else _failure.decode(text)
 
 
-def enqueue_row(job: NewJob) -> Row:
-    """Lay out a new job in the order of `ENQUEUE_COLUMNS`."""
-    return (
-        job.id,
-        job.task,
-        job.queue,
-        job.priority,
-        None if job.run_at is None else to_ms(job.run_at),
-        duration_ms(job.delay),
-        duration_ms(job.lease),
-        job.max_attempts,
-        job.max_takeovers,
-        None if job.timeout is None else duration_ms(job.timeout),
-        job.unique_key,
-        job.arguments,
-        write_names(job.secret) if job.secret else None,
-        job.trace,
-        job.named,
-    )
+def enqueue_alike(job: NewJob) -> dict[str, Any]:
+    """Lay out what a new job may have in common with others."""
+    return {
+        "task": job.task,
+        "queue": job.queue,
+        "priority": job.priority,
+        "run_at_ms": None if job.run_at is None else to_ms(job.run_at),
+        "delay_ms": duration_ms(job.delay),
+        "lease_ms": duration_ms(job.lease),
+        "max_attempts": job.max_attempts,
+        "max_takeovers": job.max_takeovers,
+        "timeout_ms": None if job.timeout is None else duration_ms(job.timeout),
+        "unique_key": job.unique_key,
+        "secret": write_names(job.secret) if job.secret else None,
+        "trace": job.trace,
+        "named": job.named,
+    }
+
+
+def enqueue_each(job: NewJob) -> Row:
+    """Lay out what a new job has for itself, in the order of `ENQUEUE_EACH`."""
+    return (job.id, job.arguments)
+
+
+ENQUEUE_EACH = ("id", "arguments")
+ENQUEUE_COLUMNS = (*ENQUEUE_EACH, *enqueue_alike(NewJob("", "")))
 
 
 def heads(known: Sequence[Head]) -> dict[str, tuple[Any, ...]]:

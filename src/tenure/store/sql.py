@@ -54,13 +54,12 @@ class SqlVerbs:
         if not jobs:
             return []
         answers: dict[str, Enqueued] = {}
-        first: dict[str, NewJob] = {}
-        for job in jobs:
-            first.setdefault(job.id, job)
-        missing = list(first.values())
+        missing = jobs if len(jobs) == 1 else list({job.id: job for job in reversed(jobs)}.values())[::-1]
         for _ in range(_ENQUEUE_TRIES):
             # A job that a unique key kept out is tried again when its rival has ended in between.
             stored = yield from _one(calls.enqueue(missing))
+            if len(stored) == len(jobs):
+                return [Enqueued(job.id, created=True) for job in jobs]
             answers.update((id_, Enqueued(id_, created=True)) for (id_,) in stored)
             missing = [job for job in missing if job.id not in answers]
             if missing:

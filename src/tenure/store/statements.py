@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import resources
 from typing import Any
+
+from msgspec import Struct
 
 from tenure.protocol.op import Request
 
@@ -36,20 +38,19 @@ class Statement:
     parameters: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """One statement to be executed: by name, with parameters, for each of `rows` when there are any.
 
     `columns` names the fields of `rows`, which are bound besides `parameters`.
     """
 
     name: str
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = {}
     columns: tuple[str, ...] = ()
     rows: Sequence[Row] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Batch(Request[list[list[Row]]]):
     """Calls that reach the store in one round trip and take effect together; answered with the rows of each."""
 

@@ -1,8 +1,8 @@
 """A bell for a SQLite file: SQLite counts the commits of other connections, the kernel says when to ask for the count.
 
 A commit writes to the log first and becomes visible when the disk has synced it, without a further write. So a written
-log is asked about for a while, often at first, and otherwise the thread sleeps. Where there is no inotify the count is
-asked for regularly.
+log is asked about for a while, in pauses that grow with the time since: a ring comes late by a part of what the disk
+took, be it quick or slow. Otherwise the thread sleeps. Where there is no inotify the count is asked for regularly.
 """
 
 from __future__ import annotations
@@ -14,17 +14,20 @@ import select
 import sqlite3
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 from tenure.errors import Unavailable
+from tenure.store.sqlite import forks
 from tenure.store.sqlite.connect import open_connection, translate
-from tenure.store.sqlite.forks import brief, forget, watch
+from tenure.store.sqlite.turnstile import turnstile_of
 
-_ALERT = 0.05  # seconds after a write to the log in which most commits become visible
-_SYNCED = 5.0  # seconds in which they do on a disk that is slow, or busy
-_WHILE_ALERT = 0.001
-_PATIENT = 0.1  # of the time since the write: the pause between two questions after the alert
+_SOON = 0.0002  # seconds after a write to the log before which no disk has synced it; also the shortest pause
+_SYNCED = 5.0  # seconds in which a commit becomes visible, also on a disk that is slow, or busy
+_PATIENT = 0.2  # of the time since the write: the pause between two questions
+_OWN = 0.001  # seconds after a commit of this process, of which nobody waits to hear while its jobs are to begin
+_FINE = 0.002  # seconds below which a pause is slept, as polling counts in milliseconds
 _WITHOUT_INOTIFY = 0.005
 _IN_MODIFY, _IN_NONBLOCK_CLOEXEC = 0x2, 0o2004000  # inotify(7)
 
@@ -39,10 +42,11 @@ class FileBell:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._pid = os.getpid()
+        self._empty_for: Callable[[], float] = lambda: math.inf  # how long nobody of this process has had the lock
         self._lock = threading.Lock()
         self._closed = False
         self._connection: sqlite3.Connection | None = None
-        self._log = _inotify()
+        self._log = inotify()
         self._stirs = False  # whether the kernel tells of writes to the log
         self._woken, self._waker = os.pipe()
         os.set_blocking(self._waker, False)
@@ -50,7 +54,7 @@ class FileBell:
         for descriptor in self._descriptors():
             self._poll.register(descriptor, select.POLLIN)
         self._stirred_at = -math.inf
-        watch(self)
+        forks.watch(self)
         try:
             self._seen = self._version()
         except BaseException:
@@ -73,8 +77,9 @@ class FileBell:
 
     def _open(self) -> sqlite3.Connection:
         self._connection = open_connection(self._path)
+        self._empty_for = turnstile_of(self._path).empty_for
         # Each time: the log is another file if nobody had it open meanwhile.
-        self._stirs = self._log is not None and _watch(self._log, self._path.with_name(self._path.name + "-wal"))
+        self._stirs = self._log is not None and watch(self._log, self._path.with_name(self._path.name + "-wal"))
         return self._connection
 
     def _hang_up(self) -> None:
@@ -113,26 +118,30 @@ class FileBell:
 
     def _pause(self, now: float) -> float:
         """Tell when to ask again though nothing stirs."""
-        since = now - self._stirred_at
-        if since < _ALERT:
-            return _WHILE_ALERT
         if not self._stirs:
             return _WITHOUT_INOTIFY
-        return since * _PATIENT if since < _SYNCED else math.inf
+        since = now - self._stirred_at
+        if since >= _SYNCED:
+            return math.inf
+        return max(_SOON, since * _PATIENT, _OWN - self._empty_for())
 
     def _sleep(self, seconds: float) -> bool:
         """Sleep until the log is written to, and note that; True when woken."""
+        if seconds < _FINE:
+            time.sleep(seconds)
+            seconds = 0.0
         stirred = {descriptor for descriptor, _ in self._poll.poll(seconds * 1000)}
-        for descriptor in stirred:
-            os.read(descriptor, 65536)
-        if stirred - {self._woken}:
+        if self._log in stirred:
             # Kept from one wait to the next: with what has become visible, word may have come of what follows it.
             self._stirred_at = time.monotonic()
+            time.sleep(_SOON)  # a commit writes page by page, and each of them would wake this thread
+        for descriptor in stirred:
+            os.read(descriptor, 65536)
         return self._woken in stirred
 
     def wake(self) -> None:
         """Make a waiting thread return at once; nothing, once the bell is closed."""
-        with brief, suppress(BlockingIOError):  # a full pipe wakes as well
+        with forks.brief, suppress(BlockingIOError):  # a full pipe wakes as well
             if not self._closed:
                 os.write(self._waker, b"!")
 
@@ -143,8 +152,8 @@ class FileBell:
 
     def _shut(self) -> None:
         self._hang_up()
-        forget(self)
-        with brief:
+        forks.forget(self)
+        with forks.brief:
             if self._closed:
                 return
             self._closed = True
@@ -152,13 +161,13 @@ class FileBell:
                 os.close(descriptor)
 
 
-def _inotify() -> int | None:
-    """Return a descriptor for `_watch`; None where the system has no inotify, or none to spare."""
+def inotify() -> int | None:
+    """Return a descriptor for `watch`; None where the system has no inotify, or none to spare."""
     libc = ctypes.CDLL(None, use_errno=True)
     descriptor = libc.inotify_init1(_IN_NONBLOCK_CLOEXEC) if hasattr(libc, "inotify_init1") else -1
     return None if descriptor < 0 else int(descriptor)
 
 
-def _watch(descriptor: int, log: Path) -> bool:
+def watch(descriptor: int, log: Path) -> bool:
     """Have `descriptor` become readable when `log` is written to; False where that cannot be had."""
     return bool(ctypes.CDLL(None, use_errno=True).inotify_add_watch(descriptor, os.fsencode(log), _IN_MODIFY) >= 0)

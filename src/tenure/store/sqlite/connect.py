@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import random
-import re
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Any
-
-import msgspec
+from typing import Any, Self
 
 from tenure.errors import BadSettings, OutcomeUnknown, TenureError, Unavailable
 from tenure.protocol.op import Request
 from tenure.store.driver import Again
 from tenure.store.sqlite import forks
 from tenure.store.sqlite.clocks import Clocks
+from tenure.store.sqlite.layout import FEW, STATEMENTS, Layout
 from tenure.store.sqlite.turnstile import Place, Turnstile
-from tenure.store.statements import Batch, Call, Row, Statement, load_statements, rewrite_parameters
+from tenure.store.statements import Batch, Call, Row
 
 OLDEST = (3, 37, 0)
 OPENING = 10.0
@@ -28,8 +26,6 @@ OPENING = 10.0
 _ASK_AGAIN = 0.01
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _NOT_OURS = {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}
-_CHANGES = re.compile(r"\b(INSERT|UPDATE|DELETE)\b")
-_LIST = re.compile(r"\bjson_each\(:(\w+)\)")
 _FIRST_PAUSE = 0.0003  # seconds between two questions for the lock
 _LONGEST_PAUSE = 0.001  # with what chance adds, shorter than the gap that a busy process leaves
 
@@ -88,34 +84,6 @@ def _locked(path: str) -> Again:
     return Again(f"{path} is locked by another writer that does not let go; nothing was done, try again")
 
 
-class Compiled:
-    """A statement with numbered parameters, and how to lay values out for it."""
-
-    def __init__(self, statement: Statement) -> None:
-        places = {name: i for i, name in enumerate(statement.parameters)}
-        self.sql = rewrite_parameters(statement.sql, "?{}")
-        for name, place in sorted(places.items(), key=lambda item: -len(item[0])):
-            self.sql = self.sql.replace(f"?{name}", f"?{place + 1}")
-        self.places = places
-        self.lists = {places[name] for name in _LIST.findall(statement.sql)}
-        # Returning the names that were asked for only tells that a row matched; its count tells that quicker.
-        self.uncounted, _, returned = self.sql.partition("RETURNING ")
-        self.echoes = {"id": 1, "id, generation": 2}.get(returned, 0)
-        self.reads = not _CHANGES.search(statement.sql)
-        self.looks = "boot" in places
-
-    def values(self, parameters: Mapping[str, Any]) -> list[Any]:
-        """Lay out `parameters` in order; a name that is missing there is a column of the rows, or is not looked at."""
-        values = [parameters.get(name) for name in self.places]
-        for place in self.lists:
-            if values[place] is not None:
-                values[place] = msgspec.json.encode(values[place]).decode()
-        return values
-
-
-STATEMENTS = {name: Compiled(statement) for name, statement in load_statements("tenure.store.sqlite").items()}
-
-
 class Transaction:
     """One session on one connection: begins when something is to be changed, ends with the session.
 
@@ -123,6 +91,11 @@ class Transaction:
     It begins in its turn behind `turnstile`, within `timeout` seconds; without one it is the caller's and has begun.
     `known_by` is what statements may compare the file with: its identity, and in a caller's transaction more.
     """
+
+    _turnstile: Turnstile | None = None
+    _timeout = 0.0
+    _place: Place | None = None
+    _begun_at: float | None = None
 
     def __init__(
         self,
@@ -139,10 +112,8 @@ class Transaction:
         self._clocks = clocks
         self._path = path
         self._known_by = known_by
-        self._turnstile = turnstile
-        self._timeout = timeout
-        self._place: Place | None = None
-        self._begun_at: float | None = None
+        if turnstile is not None:
+            self._turnstile, self._timeout = turnstile, timeout
 
     def __call__(self, batch: Request[Any]) -> list[list[Row]]:
         """Execute the calls of `batch`, beginning the transaction first if one of them changes anything."""
@@ -158,8 +129,10 @@ class Transaction:
     def _execute(self, batch: Batch) -> list[list[Row]]:
         # After the lock, so that a wait for it cannot shorten a lease (R12).
         now_ms, boot_ms = self._clocks.read()
-        common = {"now_ms": now_ms, "boot_ms": boot_ms, **self._known_by}
-        return [self._call(call, common) for call in batch.calls]
+        return [
+            self._call(call, {"now_ms": now_ms, "boot_ms": boot_ms, **self._known_by, **call.parameters})
+            for call in batch.calls
+        ]
 
     def begin(self) -> None:
         """Take the write lock, in turn; raises Again when it is not free in time."""
@@ -186,51 +159,71 @@ class Transaction:
             raise
         return True
 
-    def _call(self, call: Call, common: dict[str, Any]) -> list[Row]:
-        compiled = STATEMENTS[call.name]
-        values = compiled.values({**common, **call.parameters})
+    def _call(self, call: Call, parameters: dict[str, Any]) -> list[Row]:
+        layout = STATEMENTS[call.name].layout(call.columns)
+        shared = layout.shared(parameters)
+        if call.rows is None and not layout.echo:
+            return self._cursor.execute(layout.sql, shared).fetchall()
         if call.rows is None:
-            return self._cursor.execute(compiled.sql, values).fetchall()
-        # A column that the statement does not use has no place in it.
-        slots = [(compiled.places[name], i) for i, name in enumerate(call.columns) if name in compiled.places]
+            matched = self._cursor.execute(layout.uncounted, shared).rowcount
+            return [tuple([parameters[name] for name in layout.echo])] if matched else []
+        rows = layout.rows(call.rows)
+        if len(rows) >= FEW and layout.many and self._together(layout, shared, rows):
+            return [row[: layout.echoes] for row in rows]
         found: list[Row] = []
-        for row in call.rows:
-            for place, i in slots:
-                values[place] = row[i]
-            if not compiled.echoes:
-                found += self._cursor.execute(compiled.sql, values)
-            elif self._cursor.execute(compiled.uncounted, values).rowcount:
-                found.append(row[: compiled.echoes])
+        for row in rows:
+            if not layout.echoes:
+                found += self._cursor.execute(layout.sql, (*shared, *row))
+            elif self._cursor.execute(layout.uncounted, (*shared, *row)).rowcount:
+                found.append(row[: layout.echoes])
         return found
+
+    def _together(self, layout: Layout, shared: list[Any], rows: Sequence[Row]) -> bool:
+        """Execute for many rows at a time; False, with nothing done, where one of them has found nothing."""
+        cursor, whole = self._cursor, False
+        cursor.execute("SAVEPOINT tenure_rows")
+        try:
+            whole = all(
+                cursor.execute(sql, (*shared, *chain.from_iterable(part))).rowcount == len(part)
+                for sql, part in layout.parts(rows)
+            )
+        finally:
+            if self._connection.in_transaction:  # which some errors end
+                if not whole:
+                    cursor.execute("ROLLBACK TO tenure_rows")
+                cursor.execute("RELEASE tenure_rows")
+        return whole
+
+    def __enter__(self) -> Self:
+        """Have what is done inside committed, or undone altogether."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        """Commit, or undo it all after an error."""
+        try:
+            if kind is None:
+                self.commit()
+        finally:
+            try:
+                self.rollback()  # nothing, once it is committed
+            finally:
+                self.leave()
 
     def commit(self) -> None:
         """End the session's transaction, if one began."""
         if self._begun_at is not None:
             try:
-                self._connection.execute("COMMIT")
+                self._cursor.execute("COMMIT")
             except sqlite3.Error as error:
                 raise translate(error, self._path, committing=True) from error
 
     def rollback(self) -> None:
         """Undo the session's transaction, if one began."""
         if self._connection.in_transaction:
-            self._connection.execute("ROLLBACK")
+            self._cursor.execute("ROLLBACK")
 
     def leave(self) -> None:
         """Let the next in line take the write lock."""
         if self._turnstile is not None and self._place is not None:
             held = 0.0 if self._begun_at is None else time.monotonic() - self._begun_at
             self._turnstile.leave(self._place, held=held)
-
-
-@contextmanager
-def own_transaction(transaction: Transaction) -> Iterator[Transaction]:
-    """Commit what is done inside, or undo it all."""
-    try:
-        yield transaction
-        transaction.commit()
-    except BaseException:
-        transaction.rollback()
-        raise
-    finally:
-        transaction.leave()

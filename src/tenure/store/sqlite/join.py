@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,7 +21,8 @@ from tenure.protocol.op import Request, run
 from tenure.store.contract import Execute, Verbs
 from tenure.store.sqlite import schema
 from tenure.store.sqlite.clocks import Clocks, file_identity
-from tenure.store.sqlite.connect import STATEMENTS, Transaction, translate
+from tenure.store.sqlite.connect import Transaction, translate
+from tenure.store.sqlite.layout import STATEMENTS
 from tenure.store.statements import Batch, Call, Row
 
 Place = tuple[int, int]
@@ -42,6 +44,7 @@ class Callers:
 
     def __init__(self, path: Path, name: str, clocks: Clocks, verbs: Verbs) -> None:
         self._path = path
+        self._file = str(path)
         self._name = name
         self._clocks = clocks
         self._verbs = verbs
@@ -55,9 +58,8 @@ class Callers:
                 f"connection= got {kind}: a store in a SQLite file joins a transaction of a sqlite3 connection, or of"
                 " SQLAlchemy over one, to the same file"
             )
-        path = str(self._path)
-        place = _place(path)
-        if place is None or _used(sqlite3.Cursor(connection), path, place) != place:
+        place = _place(self._file)
+        if place is None or _used(sqlite3.Cursor(connection), self._file, place) != place:
             raise Misuse(
                 f"connection= belongs to another file than the store {self._path}: they could not commit together"
             )
@@ -69,20 +71,20 @@ class Callers:
             _begin(raw)
             met = self._met
             if met is None or met.place != place or not _locked(raw):
-                met = self._meet(raw, place)
+                met = self.meet(raw, place)
         except sqlite3.Error as error:
-            raise translate(error, str(self._path)) from error
+            raise translate(error, self._file) from error
         # Not through the turnstile: who is inside may be waiting for the lock that this connection has.
-        return Joined(raw, self._clocks, str(self._path), met, lambda: self._meet(raw, place))
+        return Joined(raw, self._clocks, self._file, met.known_by, partial(self.meet, raw, place))
 
-    def _meet(self, raw: sqlite3.Connection, place: Place) -> Met:
+    def meet(self, raw: sqlite3.Connection, place: Place) -> Met:
         """Make the file ready for verbs, as a connection of the store's own would; raises BadSettings."""
         cursor = sqlite3.Cursor(raw)
         if not schema.is_ready(cursor, self._clocks, self._path, self._name):
             schema.make_ready(cursor, self._clocks)
         _locked(raw)
         known_by = {"identity": file_identity(self._path), "boot": self._clocks.boot_id(), "schema": schema.latest()}
-        run(self._verbs.admit(), Transaction(raw, self._clocks, str(self._path), known_by))
+        run(self._verbs.admit(), Transaction(raw, self._clocks, self._file, known_by))
         self._met = Met(place, known_by)
         return self._met
 
@@ -90,8 +92,15 @@ class Callers:
 class Joined(Transaction):
     """The caller's transaction: looks whether the file is as it was met, and has it made ready `again` if it is not."""
 
-    def __init__(self, raw: sqlite3.Connection, clocks: Clocks, path: str, met: Met, again: Callable[[], Met]) -> None:
-        super().__init__(raw, clocks, path, met.known_by)
+    def __init__(
+        self,
+        raw: sqlite3.Connection,
+        clocks: Clocks,
+        path: str,
+        known_by: Mapping[str, Any],
+        again: Callable[[], Met],
+    ) -> None:
+        super().__init__(raw, clocks, path, known_by)
         self._again = again
         self._looked = False
 

@@ -162,22 +162,29 @@ SELECT @ours
     finished_at = :now_ms,
     ended = :verb,
     ended_at = :now_ms,
-    result = :result,
     failure = NULL,
     reason = NULL
 
 -- name: complete
 -- What `settle` does to one run that is completed, which is how nearly every run ends.
 UPDATE tenure_jobs SET
+    result = :result,
     @completion
 WHERE id = :job AND owner = :owner AND generation = :generation AND @ours
 RETURNING id, generation
 
 -- name: complete_all
--- What `settle` does where all are completed, which is how nearly every turn ends.
+-- What `settle` does where all are completed, which is how nearly every turn ends. The likelihood is for the planner: what
+-- it was once told of a small table must not make it read all of a big one.
 UPDATE tenure_jobs SET
+    result = done.result,
     @completion
-WHERE id = :job AND owner = :owner AND generation = :generation
+FROM (
+    WITH done (job, generation, result) AS (VALUES (:job, :generation, :result))
+    SELECT * FROM done
+) AS done
+WHERE id = done.job AND owner = :owner AND tenure_jobs.generation = done.generation
+    AND likelihood(done.generation > 0, 0.001)
 RETURNING id, generation
 
 -- name: settle

@@ -8,8 +8,8 @@ import re
 import sqlite3
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import Any, ParamSpec, TypeVar
 from tenure.errors import BadSettings
 from tenure.protocol.op import Op, Request, run
 from tenure.store.caller import unwrapped
-from tenure.store.contract import Execute, Verbs
+from tenure.store.contract import Verbs
 from tenure.store.driver import Again, AsyncDriver, JoinedDriver, SyncDriver
 from tenure.store.migrate import load_migrations
 from tenure.store.rows import from_ms
@@ -27,7 +27,7 @@ from tenure.store.sqlite import schema
 from tenure.store.sqlite.asynchronous import is_asynchronous, reach
 from tenure.store.sqlite.bell import FileBell
 from tenure.store.sqlite.clocks import Clocks, file_identity, refuse_network
-from tenure.store.sqlite.connect import OLDEST, OPENING, Transaction, open_connection, own_transaction, translate
+from tenure.store.sqlite.connect import OLDEST, OPENING, Transaction, open_connection, translate
 from tenure.store.sqlite.forks import watch
 from tenure.store.sqlite.join import Callers
 from tenure.store.sqlite.reader import Reader, may_write, refuse_what_is_no_store
@@ -54,7 +54,8 @@ class SqliteStore:
         self._idle: list[sqlite3.Connection] = []
         self._lent = 0
         self._forking = False
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
         self._callers = Callers(self.path, self.name, self._clocks, self.verbs)
         self._identity: str | None = None
         self._turnstile: Turnstile | None = None
@@ -102,22 +103,12 @@ class SqliteStore:
 
         return AsyncDriver(session, timeout=0.0)
 
-    @contextmanager
-    def session(self, timeout: float = 0.0) -> Iterator[Execute]:
+    def session(self, timeout: float = 0.0) -> Session:
         """Lend a connection for one transaction, which waits for the write lock for at most `timeout` seconds."""
-        connection = self._take()
-        try:
-            with own_transaction(self._transaction(connection, timeout)) as execute:
-                yield execute
-        finally:
-            # A transaction that could not even be rolled back takes its connection with it.
-            if connection.in_transaction:
-                connection.close()
-                self._taken_back()
-            else:
-                self._give_back(connection)
+        return Session(self, timeout)
 
-    def _transaction(self, connection: sqlite3.Connection, timeout: float) -> Transaction:
+    def transaction(self, connection: sqlite3.Connection, timeout: float) -> Transaction:
+        """Make a transaction of the store's own on one of its connections."""
         turnstile = self._turnstile or turnstile_of(self.path)
         return Transaction(
             connection,
@@ -130,27 +121,28 @@ class SqliteStore:
 
     # -- connections
 
-    def _take(self) -> sqlite3.Connection:
-        with self._changed:
-            self._changed.wait_for(lambda: not self._forking)
+    def take(self) -> sqlite3.Connection:
+        """Lend a connection; raises Unavailable or BadSettings where one has to be opened and cannot."""
+        with self._lock:
+            while self._forking:
+                self._changed.wait()
             self._lent += 1
             if self._idle:
                 return self._idle.pop()
         try:
             return self._open()
         except BaseException:
-            self._taken_back()
+            self.give_back(None)
             raise
 
-    def _give_back(self, connection: sqlite3.Connection) -> None:
-        with self._changed:
-            self._idle.append(connection)
-        self._taken_back()
-
-    def _taken_back(self) -> None:
-        with self._changed:
+    def give_back(self, connection: sqlite3.Connection | None) -> None:
+        """Take a connection back; None where it is closed."""
+        with self._lock:
+            if connection is not None:
+                self._idle.append(connection)
             self._lent -= 1
-            self._changed.notify_all()
+            if self._forking:
+                self._changed.notify_all()
 
     def before_fork(self) -> None:
         """Close every connection once the transactions under way have ended (B22)."""
@@ -185,7 +177,7 @@ class SqliteStore:
             self._turnstile = turnstile_of(self.path)
             self._prepare(connection, timeout)
             self._identity = file_identity(self.path)
-            with own_transaction(self._transaction(connection, timeout)) as execute:
+            with self.transaction(connection, timeout) as execute:
                 run(self.verbs.admit(), execute)
         except sqlite3.Error as error:
             connection.close()
@@ -199,13 +191,13 @@ class SqliteStore:
         """Bring a fresh file up to date and end the leases of another boot, taking the write lock only if needed."""
         if schema.is_ready(connection, self._clocks, self.path, self.name):
             return
-        with own_transaction(self._transaction(connection, timeout)) as transaction:
+        with self.transaction(connection, timeout) as transaction:
             transaction.begin()
             schema.make_ready(connection, self._clocks)
 
     def close(self) -> None:
         """Close the idle connections."""
-        with self._changed:
+        with self._lock:
             while self._idle:
                 self._idle.pop().close()
 
@@ -233,7 +225,7 @@ class SqliteStore:
         self.check()
         connection = open_connection(self.path)
         try:
-            with own_transaction(self._transaction(connection, OPENING)) as transaction:
+            with self.transaction(connection, OPENING) as transaction:
                 transaction.begin()
                 return schema.apply(connection, self._clocks)
         except sqlite3.Error as error:
@@ -254,7 +246,7 @@ class SqliteStore:
 
     def bell(self) -> FileBell:
         """Open a bell that watches the file for commits of other processes."""
-        self._give_back(self._take())
+        self.give_back(self.take())
         return FileBell(self.path)
 
     # -- for tests
@@ -266,6 +258,39 @@ class SqliteStore:
     def now(self) -> datetime:
         """Read the store's wall clock."""
         return from_ms(self._clocks.read()[0])
+
+
+class Session:
+    """A connection of a store's, lent for one transaction."""
+
+    __slots__ = ("_connection", "_store", "_timeout", "_transaction")
+
+    def __init__(self, store: SqliteStore, timeout: float) -> None:
+        self._store = store
+        self._timeout = timeout
+
+    def __enter__(self) -> Transaction:
+        """Take a connection."""
+        connection = self._connection = self._store.take()
+        try:
+            self._transaction = self._store.transaction(connection, self._timeout)
+        except BaseException:
+            self._store.give_back(connection)
+            raise
+        return self._transaction
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        """End the transaction, and give the connection back."""
+        connection = self._connection
+        try:
+            self._transaction.__exit__(kind, error, trace)
+        finally:
+            # A transaction that could not even be rolled back takes its connection with it.
+            if connection.in_transaction:
+                connection.close()
+                self._store.give_back(None)
+            else:
+                self._store.give_back(connection)
 
 
 class ThreadDriver:

@@ -56,10 +56,11 @@ class Turnstile:
         place, until = Place(), self._clock() + timeout
         try:
             with forks.brief:
-                self._line.append(place)
                 if self._inside is None:
-                    self._move()
-            while not place.called.acquire(timeout=max(0.0, min(until - self._clock(), _LOOK))):
+                    self._inside, self._moved = place, self._clock()
+                else:
+                    self._line.append(place)
+            while self._inside is not place and not self._called(place, until):
                 if self._clock() >= until:
                     self.leave(place)
                     return None
@@ -70,6 +71,10 @@ class Turnstile:
             raise
         return place
 
+    def empty_for(self) -> float:
+        """Tell for how many seconds nobody of this process has been inside."""
+        return 0.0 if self._inside is not None else self._clock() - self._left
+
     def leave(self, place: Place, *, held: float = 0.0) -> None:
         """Let the next go inside; `held` says for how many seconds this one had the write lock."""
         with forks.brief:
@@ -78,6 +83,9 @@ class Turnstile:
             if place is self._inside:
                 self._owe(held)
                 self._move()
+
+    def _called(self, place: Place, until: float) -> bool:
+        return place.called.acquire(timeout=max(0.0, min(until - self._clock(), _LOOK)))
 
     def _owe(self, held: float) -> None:
         now = self._clock()

@@ -78,11 +78,8 @@ def test_a_claim_that_knows_the_head_of_a_line_finds_all_that_stands_behind_it(b
 
 def test_known_lines_hide_no_other_and_overtake_none(bench: Bench) -> None:
     """Also those whose priority lies above, below and between what is known, in every queue."""
-    now = bench.store.now()
-    known = tuple(
-        Head(queue, priority, round(now.timestamp() * 1000) - 60_000)
-        for queue, priority in ((QUEUE, 5), (QUEUE, 0), ("mail", -7), ("gone", 1))
-    )
+    now, lines = bench.store.now(), ((QUEUE, 5), (QUEUE, 0), ("mail", -7), ("gone", 1))
+    known = tuple(Head(*line, round(now.timestamp() * 1000) - 60_000) for line in lines)
     jobs = {
         (queue, priority): bench.enqueue(run_at=now - timedelta(seconds=1), priority=priority, queue=queue)
         for queue in (QUEUE, "mail")
