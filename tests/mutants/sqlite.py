@@ -13,6 +13,14 @@ def _sqlite(name: str, guard: str, old: str, new: str, *parts: str) -> Mutant:
 
 
 SQLITE = (
+    Mutant(
+        "sqlite: what is lent is forgotten at a fork",
+        "a fork waits for the transactions under way, and so does the next (B22)",
+        "store/sqlite/store.py",
+        "        if os.getpid() != self._forked_by:\n",
+        "        if True:\n",
+        ("tests/sqlite/test_forks.py",),
+    ),
     _sqlite(
         "settle without owner",
         "an end names its owner (R5)",

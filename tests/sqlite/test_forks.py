@@ -143,3 +143,24 @@ def test_b22_handlers_that_fork_leave_the_worker_alone(tmp_path: Path) -> None:
     worker.stop(grace=0)
     assert {app.client.get(job).generation for job in jobs} == {1}
     app.close()
+
+
+def test_a_transaction_that_outlasts_the_patience_of_a_fork_is_waited_for_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A connection that was given up as lost, and came back, would have left the count wrong for good."""
+    monkeypatch.setattr("tenure.store.sqlite.store._QUIET", 0.0)
+    store = SqliteStore(str(tmp_path / "jobs.db"))
+    store.migrate()
+    with store.session():
+        store.before_fork()
+        store.after_fork()
+        assert store._lent == 1
+    assert store._lent == 0
+    with store.session():
+        store.before_fork()
+        monkeypatch.setattr(os, "getpid", lambda: 0)  # in the child, where nobody gives anything back
+        store.after_fork()
+        assert store._lent == 0
+        monkeypatch.undo()
+    store.close()

@@ -53,7 +53,7 @@ class SqliteStore:
         self._clocks = clocks or Clocks()
         self._idle: list[sqlite3.Connection] = []
         self._lent = 0
-        self._forking = False
+        self._forking, self._forked_by = False, 0
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         self._callers = Callers(self.path, self.name, self._clocks, self.verbs)
@@ -147,7 +147,7 @@ class SqliteStore:
     def before_fork(self) -> None:
         """Close every connection once the transactions under way have ended (B22)."""
         self._changed.acquire()
-        self._forking = True
+        self._forking, self._forked_by = True, os.getpid()
         self._changed.wait_for(lambda: not self._lent, _QUIET)
         while self._idle:
             self._idle.pop().close()
@@ -155,7 +155,8 @@ class SqliteStore:
     def after_fork(self) -> None:
         """Let connections be opened again."""
         self._forking = False
-        self._lent = 0  # also in a child, where the threads that borrowed are no more
+        if os.getpid() != self._forked_by:
+            self._lent = 0  # the threads that borrowed are no more
         self._changed.notify_all()
         self._changed.release()
 
