@@ -32,8 +32,9 @@ WITHIN = 0.1
 TIMES = 16
 """The most jobs that may wait, for each slot."""
 
-ENOUGH = 256
-"""Jobs, running and waiting, of one lane: more in a round trip gain nothing, so lanes of more slots have no need."""
+ENOUGH = 1024
+"""Jobs, running and waiting, of one lane: half of them are claimed in one round trip while the others run. With more
+nothing is gained, so lanes of more slots have no need."""
 
 PATIENCE = 0.5
 """Seconds after which a job that waits for a slot is given back."""

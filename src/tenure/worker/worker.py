@@ -24,9 +24,9 @@ from tenure.protocol.job import Answer, Claimed, Claimer, Ending, WorkerRecord
 from tenure.protocol.lease import Token
 from tenure.protocol.lifecycle import State, Verb
 from tenure.task import Task
-from tenure.worker.collector import seldom_collected
 from tenure.worker.context import Job
 from tenure.worker.feeder import Feeder
+from tenure.worker.interpreter import set_for_work
 from tenure.worker.keeper import Keeper
 from tenure.worker.lane import Lane
 from tenure.worker.loop import LoopExecutor
@@ -162,7 +162,7 @@ class Worker:
 
         Raises the error of a part of the machinery that failed, after stopping.
         """
-        with _Signals(self.request_stop), seldom_collected():
+        with _Signals(self.request_stop), set_for_work():
             self._runs_here = True
             self.start()
             self._asked.get()
