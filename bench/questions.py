@@ -94,7 +94,7 @@ class Question:
     in_bulk: bool = False
     limits: tuple[str, ...] = ()
     alone: bool = False
-    """Whether Tenure alone is asked."""
+    """Whether no peer is asked."""
     once: bool = False
     """Whether there is one round: the measurement is long, or has its own rounds."""
     at_once: bool = False
@@ -106,8 +106,9 @@ class Question:
         """Return who is asked on a store, Tenure first."""
         if self.store not in {None, store}:
             return []
-        rivals = [] if self.alone else [*PEERS, *(limit for limit in LIMITS if limit.name in self.limits)]
-        return [entrant for entrant in (*TENURE.values(), *rivals) if entrant.store == store]
+        peers = [] if self.alone else PEERS
+        limits = [limit for limit in LIMITS if limit.name in self.limits]
+        return [entrant for entrant in (*TENURE.values(), *peers, *limits) if entrant.store == store]
 
     def refusal(self, entrant: Entrant) -> str | None:
         """Say why an entrant cannot be asked; None where it can."""
@@ -127,7 +128,10 @@ BELL = ("bare insert, notify, claim", "bare insert, watch, claim")
 
 QUESTIONS = (
     Question(
-        "enqueue, one at a time", enqueue("singles"), pilot=100, limits=(*BARE, *PGBENCH, "pgbench, 8 connections")
+        "enqueue, one at a time",
+        enqueue("singles"),
+        pilot=100,
+        limits=(*BARE, "bare insert, notify, claim", *PGBENCH, "pgbench, 8 connections"),
     ),
     Question("enqueue, 1,000 a call", enqueue("bulk"), pilot=1_000, in_bulk=True, limits=(*BARE, *PGBENCH)),
     Question("drain, async", drain("async"), pilot=500, handler="async", limits=BARE),
@@ -153,7 +157,7 @@ QUESTIONS = (
     ),
     # Nobody there but Tenure has leases, so there is nothing to wait for any longer.
     Question(TAKEOVER, takeover, size=lambda _: 40, sizes="s, waited", at_once=True, store="sqlite"),
-    Question("growth", growth, size=lambda scale: scale.growth, sizes="", alone=True),
+    Question("growth", growth, size=lambda scale: scale.growth, sizes="", alone=True, limits=BARE),
     Question(
         "old snapshot",
         held_snapshot,
