@@ -181,14 +181,14 @@ class BareSqlite(Bare, OwnOnSqlite):
             wait = self._waiting(connection, Path(address))
             while True:
                 connection.execute("BEGIN IMMEDIATE")
-                now: dict[str, Any] = dict(zip(("now_ms", "boot_ms"), clocks.read(), strict=True))
+                now = dict(zip(("now_ms", "boot_ms"), clocks.read(), strict=True))
                 if settle is not None:
                     settling = STATEMENTS[settle.name].layout(settle.columns)
-                    shared = settling.shared(now | dict(settle.parameters))
-                    for sql, part in settling.parts(settle.rows or ()):
+                    form, shared = settling.bind(settle.parameters, now)
+                    for sql, part in form.parts(settle.rows or ()):
                         connection.execute(sql, (*shared, *chain.from_iterable(part)))
-                claim = claiming.shared(now | dict(turn.claim.parameters))
-                rows = connection.execute(claiming.sql, claim).fetchall()
+                form, shared = claiming.bind(turn.claim.parameters, now)
+                rows = connection.execute(form.one, shared).fetchall()
                 connection.execute("COMMIT")
                 settle = turn.run(rows)
                 if settle is None:

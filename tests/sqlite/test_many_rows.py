@@ -152,4 +152,5 @@ def test_many_rows_take_few_statements(store: SqliteStore) -> None:
     [("enqueue", ENQUEUE_COLUMNS), ("enqueue_alike", ENQUEUE_EACH), ("complete_all", COMPLETED)],
 )
 def test_what_carries_many_rows_is_known_by_its_words(name: str, columns: tuple[str, ...]) -> None:
-    assert STATEMENTS[name].layout(columns).many
+    form, _ = STATEMENTS[name].layout(columns).bind({}, {})
+    assert form.many

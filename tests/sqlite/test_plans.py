@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tenure.protocol.ending import completed
+from tenure.protocol.lease import Token
 from tenure.store import calls
 from tenure.store.sqlite import SqliteStore
 from tenure.store.sqlite.layout import STATEMENTS
@@ -39,8 +41,9 @@ def plan(connection: sqlite3.Connection, sql: str) -> list[str]:
 
 @pytest.mark.parametrize("count", [100, 10, 1])
 def test_jobs_that_are_completed_together_are_found_by_their_ids(connection: sqlite3.Connection, count: int) -> None:
-    many = STATEMENTS["complete_all"].layout(calls.COMPLETED).many
-    assert [step for step in plan(connection, many[count]) if WHOLE.search(step)] == []
+    call = calls.settle("me", [completed(Token(job, 1), "null") for job in "ab"])
+    form, _ = STATEMENTS[call.name].layout(call.columns).bind(call.parameters, {"now_ms": 1})
+    assert [step for step in plan(connection, form.many[count]) if WHOLE.search(step)] == []
 
 
 def test_a_scan_would_be_noticed(connection: sqlite3.Connection) -> None:

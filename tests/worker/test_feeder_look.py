@@ -8,7 +8,7 @@ from tenure.protocol.job import Outlook
 from tenure.protocol.lease import SHORTEST
 from tenure.protocol.lifecycle import Verb
 from tenure.worker.feeder import LOOK, LOOK_WITHOUT_BELL
-from tenure.worker.lane import LONGEST, SHARE
+from tenure.worker.seldom import LONGEST, SHARE
 from tests.worker.feeding import FeederBench, outlook
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from tenure.protocol.job import Claimed, Head, Wanted
-from tenure.worker.lane import ANEW, LONGEST, MOST_HEADS, SHARE, Lane
+from tenure.worker.lane import ANEW, MOST_HEADS, Lane
+from tenure.worker.seldom import LONGEST, SHARE
 from tests.worker.bench import claimed
 from tests.worker.feeding import FeederBench
 
@@ -48,7 +49,14 @@ def test_a_claim_that_was_not_filled_is_followed_by_one_from_the_very_beginning(
     assert answer(lane, 2, []).heads == ()
 
 
+def slow(lane: Lane, took: float) -> None:
+    """Let two claims from the very beginning have taken long, before the one that a test makes at 5.0."""
+    for now in (-100.0, -50.0):
+        assert answer(lane, 1, rows(9), now=now, took=took).heads == ()
+
+
 def test_such_a_claim_waits_until_the_last_one_is_paid_for(lane: Lane) -> None:
+    slow(lane, 0.2)
     answer(lane, 2, rows(9, 8), now=5.0, took=0.2)
     answer(lane, 2, rows(7), now=5.1)
     assert answer(lane, 2, rows(6), now=5.0 + 0.99 * 0.2 / SHARE).heads == (Head("default", 0, NOW - 7),)
@@ -56,6 +64,7 @@ def test_such_a_claim_waits_until_the_last_one_is_paid_for(lane: Lane) -> None:
 
 
 def test_a_ring_meanwhile_may_have_been_for_what_stands_before_the_place(lane: Lane) -> None:
+    slow(lane, 0.2)
     answer(lane, 2, rows(9, 8), now=5.0, took=0.2)
     lane.ring()
     assert answer(lane, 2, rows(7), now=5.1).heads
@@ -83,10 +92,19 @@ def test_of_many_lines_those_that_were_read_last_are_known(lane: Lane) -> None:
 
 @pytest.mark.parametrize(("took", "pause"), [(0.01, ANEW), (0.2, 0.2 / SHARE), (7.0, LONGEST)])
 def test_from_time_to_time_a_claim_begins_at_the_very_beginning(lane: Lane, took: float, pause: float) -> None:
+    slow(lane, took)
     answer(lane, 1, rows(9), now=5.0, took=took)
     assert answer(lane, 1, rows(8), now=5.0 + 0.99 * pause).heads
     assert answer(lane, 1, rows(11), now=5.0 + pause).heads == ()
     assert lane.want(1, 5.0 + 1.01 * pause).heads == (Head("default", 0, NOW - 11),)
+
+
+def test_a_claim_that_was_slow_by_chance_delays_no_other(lane: Lane) -> None:
+    """Its turn may have waited for the lock of a job that it was to settle."""
+    answer(lane, 2, rows(9), now=5.0, took=7.0)
+    lane.ring()
+    assert lane.patience(5.0) == 0.0
+    assert answer(lane, 2, [], now=5.0).heads == ()
 
 
 def test_what_was_taken_over_says_nothing_about_the_line(lane: Lane) -> None:

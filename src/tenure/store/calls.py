@@ -26,8 +26,9 @@ def enqueue(jobs: Sequence[NewJob]) -> Call:
     """Store new jobs, at least one, in the one order in which everybody does (B34)."""
     if len(jobs) == 1:
         [job] = jobs
-        each = dict(zip(rows.ENQUEUE_EACH, rows.enqueue_each(job), strict=True))
-        return Call("enqueue_one", each | rows.enqueue_alike(job))
+        parameters = rows.enqueue_alike(job)
+        parameters.update(zip(rows.ENQUEUE_EACH, rows.enqueue_each(job), strict=True))
+        return Call("enqueue_one", parameters)
     if _are_alike(jobs):
         alike = rows.enqueue_alike(jobs[0])
         return Call("enqueue_alike", alike, rows.ENQUEUE_EACH, sorted([rows.enqueue_each(job) for job in jobs]))
@@ -57,7 +58,7 @@ def claim(claimer: Claimer, wanted: Wanted) -> Call:
             "queues": wanted.queues,
             "tasks": wanted.tasks,
             "limit": wanted.limit,
-            "takeovers": wanted.takeovers,
+            "takeovers": int(wanted.takeovers),
             **rows.heads(wanted.heads),
             "lease_ms": None,
             "max_generation": MAX_GENERATION,

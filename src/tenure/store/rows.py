@@ -89,7 +89,7 @@ def enqueue_alike(job: NewJob) -> dict[str, Any]:
         "unique_key": job.unique_key,
         "secret": write_names(job.secret) if job.secret else None,
         "trace": job.trace,
-        "named": job.named,
+        "named": int(job.named),  # of a type that every database binds as it is
     }
 
 

@@ -25,10 +25,11 @@ from tenure.protocol.lease import SHORTEST
 from tenure.protocol.lifecycle import Verb
 from tenure.store.contract import Driver, Verbs
 from tenure.worker.keeper import Keeper
-from tenure.worker.lane import LONGEST, SHARE, Lane
+from tenure.worker.lane import Lane
 from tenure.worker.pace import Pace
 from tenure.worker.part import Crashed, Part
 from tenure.worker.run import Run, Runs
+from tenure.worker.seldom import Seldom
 from tenure.worker.settler import MANY, Completed, Settler
 
 LOOK = SHORTEST + 0.75
@@ -85,7 +86,7 @@ class Feeder:
         self._claiming, self._stopped = True, False
         self._uncertain = False  # an answer was lost: the store may hold claims of ours that we do not know of
         self._next_look = self._no_look_before = 0.0
-        self._looks = deque([0.0] * 3, maxlen=3)  # how long each of the last ones took
+        self._seldom = Seldom()
         self._failures, self._answered = 0, False  # in a row; whether the last round was answered anything
         self._careful = False  # a turn has failed: one locked job may be what holds all others up
         self._busy: deque[tuple[float, Run | None, Ending]] = deque()  # jobs that are locked, and when to try again
@@ -266,8 +267,7 @@ class Feeder:
     def _look(self) -> None:
         """Learn what time has made claimable, and when it will the next time.
 
-        Under an old transaction a look walks over every job that ran since; such looks take a `SHARE` of the time. One
-        that was slow by chance changes nothing.
+        Under an old transaction a look walks over every job that ran since, and is made seldom.
         """
         asked_at = self._clock()
         outlook = self._driver.do(self._verbs.outlook, self._queues)
@@ -281,8 +281,7 @@ class Feeder:
         soonest = pause if outlook.soonest is None else max(_BETWEEN_LOOKS, outlook.soonest)
         now = self._clock()
         self._next_look = now + min(pause, soonest)
-        self._looks.append(now - asked_at)
-        self._no_look_before = now + min(LONGEST, min(self._looks) / SHARE)
+        self._no_look_before = now + self._seldom.after(now - asked_at)
 
     def _tell(self, endings: list[tuple[Run | None, Ending]], answers: list[Answer]) -> None:
         now = self._clock()

@@ -7,14 +7,10 @@ from collections.abc import Iterable, Sequence
 
 from tenure.protocol.job import Claimed, Head, Wanted
 from tenure.worker.prefetch import Prefetch
+from tenure.worker.seldom import Seldom
 
 ANEW = 1.0
 """Seconds after which a claim begins at the very beginning of each line again."""
-
-SHARE = 1 / 20
-"""Of the time that such claims may take where they take long, up to `LONGEST` seconds between two of them."""
-
-LONGEST = 10.0
 
 MOST_HEADS = 64
 """Lines of which it is known where they begin; with more of them, the others are read from their beginning."""
@@ -29,8 +25,7 @@ class Lane:
     Each claim goes on where the last one ended: in PostgreSQL, what was claimed stands in the way of the next claim for
     as long as the oldest transaction of the whole server lasts. What becomes due before that place, such as a job of a
     transaction that took long to commit, is found by a claim that begins at the very beginning: at once after a claim
-    that was not filled, while claims are, every `ANEW` seconds, and where this takes long, so often that it takes a
-    `SHARE` of the time.
+    that was not filled, while claims are, every `ANEW` seconds, and where this takes long, seldom.
     """
 
     def __init__(self, prefetch: Prefetch, names: Iterable[str], queues: tuple[str, ...]) -> None:
@@ -44,6 +39,7 @@ class Lane:
         self._rung = False  # since the last claim that began at the very beginning
         self._filled = False  # the last claim
         self._may_begin_at = self._must_begin_at = 0.0  # at the very beginning
+        self._seldom = Seldom()
 
     def next_queues(self) -> tuple[str, ...]:
         """Return the queues, each time beginning with another, so that equal priorities take turns (B20)."""
@@ -74,7 +70,7 @@ class Lane:
     def answered(self, wanted: Wanted, rows: Sequence[Claimed], now: float, took: float) -> None:
         """Learn from what a claim returned `now`, after `took` seconds."""
         if not wanted.heads:
-            self._may_begin_at = now + min(LONGEST, took / SHARE)
+            self._may_begin_at = now + self._seldom.after(took)
             self._must_begin_at = max(self._may_begin_at, now + ANEW)
         self._go_on_after(rows)
         self._filled = len(rows) >= wanted.limit

@@ -15,7 +15,7 @@ from tenure.protocol.op import Request
 from tenure.store.driver import Again
 from tenure.store.sqlite import forks
 from tenure.store.sqlite.clocks import Clocks
-from tenure.store.sqlite.layout import FEW, STATEMENTS, Layout
+from tenure.store.sqlite.layout import FEW, STATEMENTS, Form
 from tenure.store.sqlite.turnstile import Place, Turnstile
 from tenure.store.statements import Batch, Call, Row
 
@@ -129,10 +129,8 @@ class Transaction:
     def _execute(self, batch: Batch) -> list[list[Row]]:
         # After the lock, so that a wait for it cannot shorten a lease (R12).
         now_ms, boot_ms = self._clocks.read()
-        return [
-            self._call(call, {"now_ms": now_ms, "boot_ms": boot_ms, **self._known_by, **call.parameters})
-            for call in batch.calls
-        ]
+        common = {"now_ms": now_ms, "boot_ms": boot_ms, **self._known_by}
+        return [self._call(call, common) for call in batch.calls]
 
     def begin(self) -> None:
         """Take the write lock, in turn; raises Again when it is not free in time."""
@@ -159,33 +157,33 @@ class Transaction:
             raise
         return True
 
-    def _call(self, call: Call, parameters: dict[str, Any]) -> list[Row]:
+    def _call(self, call: Call, common: Mapping[str, Any]) -> list[Row]:
         layout = STATEMENTS[call.name].layout(call.columns)
-        shared = layout.shared(parameters)
+        form, shared = layout.bind(call.parameters, common)
         if call.rows is None and not layout.echo:
-            return self._cursor.execute(layout.sql, shared).fetchall()
+            return self._cursor.execute(form.one, shared).fetchall()
         if call.rows is None:
-            matched = self._cursor.execute(layout.uncounted, shared).rowcount
-            return [tuple([parameters[name] for name in layout.echo])] if matched else []
+            matched = self._cursor.execute(form.uncounted, shared).rowcount
+            return [tuple([call.parameters[name] for name in layout.echo])] if matched else []
         rows = layout.rows(call.rows)
-        if len(rows) >= FEW and layout.many and self._together(layout, shared, rows):
+        if len(rows) >= FEW and form.many and self._together(form, shared, rows):
             return [row[: layout.echoes] for row in rows]
         found: list[Row] = []
         for row in rows:
             if not layout.echoes:
-                found += self._cursor.execute(layout.sql, (*shared, *row))
-            elif self._cursor.execute(layout.uncounted, (*shared, *row)).rowcount:
+                found += self._cursor.execute(form.one, (*shared, *row))
+            elif self._cursor.execute(form.uncounted, (*shared, *row)).rowcount:
                 found.append(row[: layout.echoes])
         return found
 
-    def _together(self, layout: Layout, shared: list[Any], rows: Sequence[Row]) -> bool:
+    def _together(self, form: Form, shared: list[Any], rows: Sequence[Row]) -> bool:
         """Execute for many rows at a time; False, with nothing done, where one of them has found nothing."""
         cursor, whole = self._cursor, False
         cursor.execute("SAVEPOINT tenure_rows")
         try:
             whole = all(
                 cursor.execute(sql, (*shared, *chain.from_iterable(part))).rowcount == len(part)
-                for sql, part in layout.parts(rows)
+                for sql, part in form.parts(rows)
             )
         finally:
             if self._connection.in_transaction:  # which some errors end
