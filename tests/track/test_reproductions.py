@@ -140,9 +140,7 @@ def test_a_warden_that_is_woken_while_it_looks_looks_again(monkeypatch: pytest.M
     monkeypatch.setattr("tenure.worker.warden._LOOK", LONG)
     told, runs, clock = Told(), Runs(), Clock()
     keeper = Keeper(ScriptedStore(), VERBS, "owner-1", on_lost=lambda *_: None, emitter=told.emitter, clock=clock)
-    warden = Warden(
-        runs, keeper, told.emitter, patience=LONG, gone=runs.discard, crashed=lambda _error: None, clock=clock
-    )
+    warden = Warden(runs, keeper, told.emitter, patience=LONG, crashed=lambda _error: None, clock=clock)
     looked = threading.Semaphore(0)
     looks: list[float] = []
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,6 +17,7 @@ from tenure.worker.lane import Lane
 from tenure.worker.pace import Pace
 from tenure.worker.prefetch import Prefetch
 from tenure.worker.run import Run, Runs
+from tests.support.processes import wait_for
 from tests.worker.bench import (
     CLAIMER,
     NOTHING,
@@ -90,6 +92,15 @@ class FeederBench:
         self.keeper.add([run.lease])
         self.prefetch.start([run])
         return run
+
+    def once_it_stops(self, action: Callable[[], None]) -> None:
+        """Do something when the feeder has been asked to stop, and waits."""
+
+        def wait() -> None:
+            wait_for(lambda: self.feeder._stopped, 10.0, "the feeder to be stopped")
+            action()
+
+        threading.Thread(target=wait, daemon=True).start()
 
     def finish_many(self, jobs: int, verb: Verb = Verb.COMPLETE) -> list[Run]:
         """Let as many runs as these end, while there is room for them."""

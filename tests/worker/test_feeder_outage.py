@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from typing import Any
+
 import pytest
 
 from tenure.errors import OutcomeUnknown, Unavailable
@@ -10,6 +13,7 @@ from tenure.protocol.job import Answer, Ending, Turn, Verdict
 from tenure.protocol.lease import Token
 from tenure.protocol.lifecycle import Verb
 from tenure.worker.feeder import LOOK
+from tenure.worker.pace import FIRST
 from tests.support.processes import wait_for
 from tests.worker.bench import (
     NOTHING,
@@ -160,6 +164,19 @@ def test_ends_whose_answer_was_lost_are_repeated(bench: FeederBench) -> None:
     assert [endings for endings, _ in bench.turns()] == [[ending], [ending]]
 
 
+def test_what_was_left_behind_is_no_claim_whose_answer_was_lost(bench: FeederBench) -> None:
+    """Its handler may go on, so its lease runs out: a job that is given back would run twice at once."""
+    left, lost = bench.run("left behind"), Token("claimed unheard", 7)
+    bench.runs.leave(left)
+    bench.store.script["turn"] = lost_answer
+    with pytest.raises(OutcomeUnknown):
+        bench.feeder.round()
+    bench.store.script["held"] = [left.lease.token, lost]
+    bench.store.script["turn"] = quiet_turn
+    bench.feeder.round()
+    assert [[ending.token for ending in endings] for endings, _ in bench.turns()][1:] == [[lost]]
+
+
 def test_an_outage_that_did_nothing_leaves_no_doubt(bench: FeederBench) -> None:
     bench.store.script["turn"] = outage
     with pytest.raises(Unavailable):
@@ -198,6 +215,74 @@ def test_stopping_does_not_wait_for_a_store_that_is_away(bench: FeederBench) -> 
     bench.finish(run)
     assert not bench.feeder.stop(10.0)
     assert bench.settled == []
+
+
+def test_no_turn_waits_for_a_lock_while_a_worker_stops(bench: FeederBench) -> None:
+    stopping, careful = threading.Event(), []
+    first, second = bench.run("first"), bench.run("second")
+
+    def turn(*asked: Any, **how: bool) -> Turn:
+        careful.append(how["careful"])
+        if len(careful) == 1:
+            bench.finish(second)
+            assert stopping.wait(10.0)
+        return quiet_turn(*asked)
+
+    bench.store.script["turn"] = turn
+    bench.finish(first)
+    bench.feeder.start()
+    bench.once_it_stops(stopping.set)
+    assert bench.feeder.stop(10.0)
+    assert careful == [False, True]
+
+
+@pytest.mark.parametrize(("fails", "settles"), [(1, True), (2, True), (3, False)])
+def test_a_store_that_is_away_while_a_worker_stops_is_asked_twice(
+    bench: FeederBench, fails: int, settles: bool
+) -> None:
+    """The first of these turns has begun before, and may have met a connection that was broken long ago."""
+    stopping, turns = threading.Event(), 0
+
+    def turn(*asked: Any, **_: bool) -> Turn:
+        nonlocal turns
+        turns += 1
+        assert stopping.wait(10.0)
+        if turns <= fails:
+            raise Unavailable("gone")
+        return quiet_turn(*asked)
+
+    bench.store.script["turn"] = turn
+    bench.finish(bench.run())
+    bench.feeder.start()
+    bench.once_it_stops(stopping.set)
+    assert bench.feeder.stop(10.0) is settles
+    assert len(bench.settled) == settles
+
+
+@pytest.mark.parametrize("for_good", [False, True])
+def test_stopping_settles_all_others_while_one_job_is_locked_and_that_one_once_it_is_free(for_good: bool) -> None:
+    """More than one turn takes: the first waits for the lock until its time is over, no other does."""
+    bench, stopping = FeederBench(slots=3 * FIRST), threading.Event()
+    runs = bench.finish_many(3 * FIRST)
+    tries = 0
+
+    def turn(_claimer: object, endings: list[Ending], _wanted: object, *, careful: bool = False) -> Turn:
+        nonlocal tries
+        if not careful:
+            assert stopping.wait(10.0)
+            raise Unavailable("the request took longer than its timeout")
+        tries += any(ending.token.job == "j5" for ending in endings)
+        locked = for_good or tries < 4
+        verdicts = [Verdict.BUSY if locked and ending.token.job == "j5" else Verdict.DONE for ending in endings]
+        return Turn([Answer(ending.token, verdict) for ending, verdict in zip(endings, verdicts, strict=True)], [])
+
+    bench.store.script["turn"] = turn
+    bench.feeder.start()
+    bench.once_it_stops(stopping.set)
+    assert bench.feeder.stop(1.0 if for_good else 10.0) is not for_good
+    assert {run.lease.token.job for run in runs} - {run.lease.token.job for run, _, _ in bench.settled} == (
+        {"j5"} if for_good else set()
+    )
 
 
 def test_an_unexpected_error_ends_the_worker_loudly(bench: FeederBench) -> None:

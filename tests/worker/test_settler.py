@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pytest
 
@@ -56,15 +56,6 @@ class SettlerBench(FeederBench):
         self.feeder.ring()
         self.feeder.round()
         wait_for(lambda: self.settler.idle or self.settler._failed, 10.0, "the settler to be done")
-
-    def once_it_stops(self, action: Callable[[], None]) -> None:
-        """Do something when the feeder has been asked to stop, and waits."""
-
-        def wait() -> None:
-            wait_for(lambda: self.feeder._stopped, 10.0, "the feeder to be stopped")
-            action()
-
-        threading.Thread(target=wait, daemon=True).start()
 
     def beside_turns(self) -> list[list[Ending]]:
         """What was settled beside a claim, batch by batch."""

@@ -22,7 +22,6 @@ class Bench:
         self.told = Told()
         self.executor = IdleExecutor()
         self.runs = Runs()
-        self.gone: list[Run] = []
         self.keeper = Keeper(
             ScriptedStore(),
             VERBS,
@@ -36,14 +35,13 @@ class Bench:
             self.keeper,
             self.told.emitter,
             patience=PATIENCE,
-            gone=self._forget,
             crashed=self._never_crashed,
             clock=self.clock,
         )
 
-    def _forget(self, run: Run) -> None:
-        self.gone.append(run)
-        self.runs.discard(run)
+    def left_behind(self, run: Run) -> bool:
+        """Whether nothing settles this run, and nobody takes what the store has of it for a lost claim."""
+        return self.runs.get(run.lease.token) is None and not self.runs.never_had([run.lease.token])
 
     @staticmethod
     def _never_crashed(error: BaseException) -> None:
@@ -82,7 +80,7 @@ def test_r20_a_run_whose_lease_ended_unrenewed_is_stopped_and_settles_nothing(be
     assert run.obeyed() is None
     assert bench.executor.stopped == [run]
     assert bench.keeper.held() == []
-    assert bench.gone == [run]
+    assert bench.left_behind(run)
     [lost] = bench.told.events
     assert (lost.kind, lost.job, lost.generation) == (Kind.LEASE_LOST, "j1", 1)
 
@@ -225,7 +223,7 @@ def test_b36_a_run_that_does_not_stop_is_left_behind_after_the_patience(bench: B
     assert bench.executor.abandoned == [run]
     assert bench.keeper.held() == []  # the lease lapses: the retry cannot overlap an unfenced first run
     assert run.lease.lost
-    assert bench.gone == [run]
+    assert bench.left_behind(run)
 
 
 def test_a_run_that_obeyed_keeps_its_end(bench: Bench) -> None:
@@ -235,7 +233,7 @@ def test_a_run_that_obeyed_keeps_its_end(bench: Bench) -> None:
     assert run.end()  # the handler stopped, and its end waits to be settled
     bench.clock.advance(PATIENCE)
     bench.warden.look()
-    assert bench.gone == []
+    assert bench.runs.get(run.lease.token) is run
     assert bench.keeper.held() == [run.lease]
 
 
@@ -247,7 +245,7 @@ def test_b03_a_run_told_to_stop_for_a_shutdown_is_left_to_the_shutdown(bench: Be
     bench.keeper.beat()
     bench.warden.look()
     assert not run.ended
-    assert bench.gone == []
+    assert bench.runs.get(run.lease.token) is run
     assert bench.keeper.held() == [run.lease]
 
 

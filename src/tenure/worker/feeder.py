@@ -15,7 +15,6 @@ import math
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 
 from tenure.clock import Clock, boot_clock
 from tenure.errors import OutcomeUnknown, TenureError
@@ -43,6 +42,8 @@ LOOK_WITHOUT_BELL = 0.25
 _BETWEEN_LOOKS = 0.01  # seconds at least, for what comes due in quick succession may be others' work
 _PAUSE_AFTER_FAILURE = (0.1, 5.0)
 _BUSY = 0.5  # seconds until a run is settled again whose job another transaction had locked
+_LAST_TRIES = 2
+_BETWEEN_LAST_TRIES = 0.05
 
 Dispatch = Callable[[Sequence[tuple[Lane, list[Claimed]]], float], None]
 Settled = Callable[[Run, Ending, Answer], None]
@@ -83,7 +84,7 @@ class Feeder:
         self._pace = pace
         self._finished: deque[tuple[Run | None, Ending]] = deque()
         self._wake = threading.Event()
-        self._claiming, self._stopped = True, False
+        self._claiming, self._stopped, self._over = True, False, False  # over: the time to settle what is left
         self._uncertain = False  # an answer was lost: the store may hold claims of ours that we do not know of
         self._next_look = self._no_look_before = 0.0
         self._seldom = Seldom()
@@ -137,6 +138,7 @@ class Feeder:
         self._stopped = True
         self._wake.set()
         self._part.join(timeout)
+        self._over = True
         if self._settler is not None:
             self._settler.stop(timeout)
         return not self._busy and not self._unsettled
@@ -180,7 +182,7 @@ class Feeder:
                 self._claimer,
                 [ending for _, ending in endings],
                 [want for _, want in wanted],
-                careful=self._careful,
+                careful=self._careful or self._stopped,
             )
         except TenureError as error:
             self._careful = True
@@ -236,7 +238,7 @@ class Feeder:
 
         Only completions: for whatever comes back to its queue, the looks are timed by the answer.
         """
-        if self._settler is None or not self._settler.ready or self._careful or self._failures:
+        if self._settler is None or not self._settler.ready or self._careful or self._failures or self._stopped:
             return endings
         completed: Completed = [(run, end) for run, end in endings if run is not None and end.verb is Verb.COMPLETE]
         if len(completed) < MANY:
@@ -311,29 +313,38 @@ class Feeder:
             return
         held = self._driver.do(self._verbs.held, self._claimer.owner)
         self._answered = True
-        unknown = [token for token in held if self._runs.get(token) is None]
-        for token in unknown:
+        for token in self._runs.never_had(held):
             self._finished.append((None, Ending(token, Verb.RELEASE, reason="the answer to its claim was lost")))
         self._uncertain = False
 
     def _run(self) -> None:
-        while not (self._stopped and (not self._unsettled or self._failures)):
-            self._wake.clear()
-            try:
-                self.round()
-                self._every_round(self._driver)
-            except TenureError as error:
-                self._failed(error)
-            else:
-                self._succeeded()
+        while not self._stopped:
+            self._go_round()
             if not self._finished or self._failures:
                 self._wake.wait(self._pause())
-        if self._busy or self._unsettled:
-            with suppress(TenureError):  # what is locked even now, or cannot be settled, comes back when its lease ends
-                self.round()
+        self._wind_up()
+
+    def _go_round(self) -> bool:
+        self._wake.clear()
+        try:
+            self.round()
+            self._every_round(self._driver)
+        except TenureError as error:
+            self._failed(error)
+            return False
+        self._succeeded()
+        return True
+
+    def _wind_up(self) -> None:
+        """Settle what is left; what is locked is tried until the time is over, a store that is away is asked twice."""
+        failed = 0
+        while (self._busy or self._unsettled) and failed < _LAST_TRIES and not self._over:
+            failed = 0 if self._go_round() else failed + 1
+            if failed or not self._finished:
+                self._wake.wait(_BETWEEN_LAST_TRIES)
 
     def _pause(self) -> float:
-        if self._stopped and self._is_alone:
+        if self._stopped:
             return 0.0  # its ring may have come before the round that cleared it
         if self._failures:
             first, longest = _PAUSE_AFTER_FAILURE

@@ -187,6 +187,7 @@ class Runs:
 
     def __init__(self) -> None:
         self._runs: dict[Token, Run] = {}
+        self._left: set[Token] = set()
         self._lock = threading.Lock()
 
     def add(self, runs: Iterable[Run]) -> None:
@@ -200,6 +201,18 @@ class Runs:
         with self._lock:
             for run in runs:
                 self._runs.pop(run.lease.token, None)
+
+    def leave(self, run: Run) -> None:
+        """Forget a run that nothing settles: its lease runs out, while its handler may go on."""
+        with self._lock:
+            self._runs.pop(run.lease.token, None)
+            self._left.add(run.lease.token)
+
+    def never_had(self, held: Sequence[Token]) -> list[Token]:
+        """Return which of all the tokens that the store says are this worker's have never been a run here."""
+        with self._lock:
+            self._left.intersection_update(held)
+            return [token for token in held if token not in self._runs and token not in self._left]
 
     def get(self, token: Token) -> Run | None:
         """Find the run under a token."""

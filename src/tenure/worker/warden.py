@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable
 
 from tenure.clock import Clock, boot_clock
 from tenure.hold import Lease
@@ -33,7 +32,6 @@ class Warden:
         emitter: Emitter,
         *,
         patience: float,
-        gone: Callable[[Run], None],
         crashed: Crashed,
         clock: Clock = boot_clock,
     ) -> None:
@@ -41,7 +39,6 @@ class Warden:
         self._keeper = keeper
         self._emitter = emitter
         self._patience = patience
-        self._gone = gone
         self._clock = clock
         self._changed = threading.Condition()
         self._stopped = False
@@ -88,7 +85,7 @@ class Warden:
                 self._told.setdefault(run, self._clock() + self._patience)
         run.executor.stop(run)
         if stop.verb is None:
-            self._gone(run)
+            self._runs.leave(run)
 
     def look(self) -> float:
         """Stop what is over, and return when to look again."""
@@ -169,5 +166,5 @@ class Warden:
             # Renewals end here: the lease lapses, another worker takes the job over, and this run's writes are refused.
             self._keeper.drop(run.lease)
             run.lease.lose(f"{run.stop.reason}, and it did not stop")
-            self._gone(run)
+            self._runs.leave(run)
         run.executor.abandon(run)

@@ -108,7 +108,6 @@ class Worker:
             self._keeper,
             self.emitter,
             patience=self.settings.patience,
-            gone=self._runs.discard,
             crashed=self._crashed,
             clock=self._clock,
         )
