@@ -19,7 +19,7 @@ SETTLER = (
         "feeder: waits for a lock at the end",
         "while a worker stops, one locked job holds up no other",
         "worker/feeder.py",
-        "careful=self._careful or self._stopped,",
+        "careful=self._careful or not self._claiming,",
         "careful=self._careful,",
         ("tests/worker/test_feeder_outage.py",),
     ),

@@ -182,7 +182,7 @@ class Feeder:
                 self._claimer,
                 [ending for _, ending in endings],
                 [want for _, want in wanted],
-                careful=self._careful or self._stopped,
+                careful=self._careful or not self._claiming,
             )
         except TenureError as error:
             self._careful = True
@@ -238,7 +238,7 @@ class Feeder:
 
         Only completions: for whatever comes back to its queue, the looks are timed by the answer.
         """
-        if self._settler is None or not self._settler.ready or self._careful or self._failures or self._stopped:
+        if self._settler is None or not self._settler.ready or self._careful or self._failures or not self._claiming:
             return endings
         completed: Completed = [(run, end) for run, end in endings if run is not None and end.verb is Verb.COMPLETE]
         if len(completed) < MANY:
