@@ -56,6 +56,14 @@ SETTLER = (
         ("tests/worker/test_warden.py",),
     ),
     Mutant(
+        "settler: only beside a claim",
+        "whether something is claimed or not, many completions are settled beside",
+        "worker/feeder.py",
+        "        endings = self._hand_over(self._gather())\n",
+        "        endings = self._hand_over(self._gather()) if wanted else self._gather()\n",
+        _SETTLER,
+    ),
+    Mutant(
         "settler: hands over what comes back",
         "only completions are settled beside the claim",
         "worker/feeder.py",

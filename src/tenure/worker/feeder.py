@@ -168,9 +168,7 @@ class Feeder:
             self._look()  # before the claim, which might fill the only slot with what is due instead of abandoned
         now = self._clock()
         wanted = [(lane, lane.want(room, now)) for lane, room in free if lane.patience(now) <= 0.0]
-        endings = self._gather()
-        if wanted:
-            endings = self._hand_over(endings)
+        endings = self._hand_over(self._gather())
         if endings or wanted:
             self._turn(endings, wanted)
 
