@@ -11,7 +11,7 @@ from bench.bars import BARS, NOT_ASKED, TIMES, Verdict, judge
 from bench.draw import Curve, Stripe, draw, draw_curves
 from bench.entrant import Store
 from bench.entrants import LEFT_OUT
-from bench.results import ARRIVALS, OF_START, RATE, Answer, Results, Row, more_is_better
+from bench.results import ARRIVALS, OF_EMPTY, OF_START, RATE, Answer, Results, Row, more_is_better
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGE = DOCS / "performance.md"
@@ -46,7 +46,7 @@ _SAYS = {
     " carry many jobs, one goes out every 10 ms. A producer that cannot keep up shows by its arrivals.",
     "takeover after kill -9": "From the kill of the worker that holds a job until another worker begins it. Leases"
     " and beats are the defaults of each. Everybody is measured at once, since they only wait.",
-    "growth": "Tenure beside itself on an empty table: the rows are made by one statement, then analysed. *Pending*"
+    "growth": "Everybody beside itself on an empty table: the rows are made by one statement, then analysed. *Pending*"
     " jobs are due in a day. The rate is that of the drain of an empty table.",
     "old snapshot": "A producer keeps at most 3,000 jobs waiting, one worker drains them, and after ten seconds another"
     " session begins a REPEATABLE READ transaction and holds it. One run each; rates are medians of single seconds.",
@@ -58,15 +58,17 @@ _UNMET = {
     "drain, async": "The limit carries out the same SQL without leases, runs, handlers or events around it; what lies"
     " between the two is the worker's own Python.",
     "drain, two processes": "SQLite has one writer at a time: two bare loops together are hardly quicker than one.",
-    "enqueue, one at a time": "The bare INSERT rings no bell, does not tell whether the job is there already, and makes"
-    " and checks nothing in Python.",
+    "enqueue, one at a time": "On PostgreSQL the bare INSERT rings no bell; *bare insert, notify, claim* does, and"
+    " shows what that costs. On both stores it does not tell whether the job is there already, and makes and checks"
+    " nothing in Python. A job has more columns and indexes than a message of litequeue's: the bare INSERT is hardly"
+    " quicker than that.",
     "enqueue, 1,000 a call": "COPY and the bare `executemany` write rows that were made before; here each job is"
     " checked against its handler's signature, and one whose id or unique key is there already is told from a new one.",
     "effects": "By hand, with the two statements that guard and complete a job and nothing around them, it stands at"
     " *by hand, ratio*: that is what a second statement costs in the bare transaction.",
-    "growth": "Jobs that are due later stand in the same index as those that are due.",
-    "old snapshot": "What was completed under the snapshot leaves entries in the index of running jobs, over which each"
-    " look for abandoned ones walks.",
+    "growth": "The bare loops, with COPY or `executemany` and nothing of the library's around them, stand beside it:"
+    " what the database itself does with so many rows.",
+    "old snapshot": "Each version of a row stays until the snapshot ends, and who looks for the row meets them all.",
 }
 """What stands between Tenure and its bars, by question; told where one of them is not met."""
 
@@ -111,7 +113,8 @@ def pictures(results: Results) -> Iterator[tuple[str, str]]:
 
 def _drawn(answer: Answer) -> list[str]:
     """Return the figures that get bars: those by which entrants can be told apart, where there are some."""
-    told = [name for name in answer.figures if name != ARRIVALS and not name.startswith(OF_START)]
+    shares = [name for name in answer.figures if name.startswith(OF_START) or name.endswith(OF_EMPTY)]
+    told = [name for name in answer.figures if name != ARRIVALS and name not in shares]
     return [name for name in told if len(_ranked(answer, name)) > 1]
 
 
@@ -179,19 +182,21 @@ def _question(results: Results, name: str) -> str:
 
 
 def _answer_table(answer: Answer) -> str:
-    return _alone(answer, answer.rows[0]) if len(answer.rows) == 1 else _side_by_side(answer)
-
-
-def _alone(answer: Answer, row: Row) -> str:
-    """Write a figure a line, of the only one who was asked."""
-    lines = [(name, _spread(row, name)) for name in row.figures]
-    lines += [(answer.sizes, f"{row.jobs:,}")] if answer.sizes else []
-    return _table(("", row.entrant), lines) + (f"\n\n{row.problem}." if row.problem else "")
-
-
-def _side_by_side(answer: Answer) -> str:
-    """Write a row for everybody who has a figure, and one line for those who have none."""
     figures = [name for name in answer.figures if not name.startswith(OF_START)]
+    return _by_figure(answer) if len(answer.rows) <= len(figures) else _side_by_side(answer, figures)
+
+
+def _by_figure(answer: Answer) -> str:
+    """Write a line for each figure, and a column for everybody: few were asked, for many figures."""
+    lines = [(name, *(_spread(row, name) for row in answer.rows)) for name in answer.figures]
+    if answer.sizes:
+        lines.append((answer.sizes, *(f"{row.jobs:,}" for row in answer.rows)))
+    table = _table(("", *(row.entrant for row in answer.rows)), lines)
+    return table + "".join(f"\n\n{row.entrant}: {row.problem}." for row in answer.rows if row.problem)
+
+
+def _side_by_side(answer: Answer, figures: Sequence[str]) -> str:
+    """Write a row for everybody who has a figure, and one line for those who have none."""
     first = figures[0] if figures else RATE
     own = answer.best(first, "tenure")
     base = own.median(first) if own else None

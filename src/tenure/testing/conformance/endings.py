@@ -53,6 +53,8 @@ def test_an_end_other_than_complete_is_told_in_the_history(bench: Bench, verb: V
 def test_r5_of_many_completed_at_once_each_needs_owner_and_generation(bench: Bench) -> None:
     jobs = sorted(bench.enqueue() for _ in range(4))
     ada, bob = bench.worker("ada"), bench.worker("bob")
+    for held in ada.claim(4):
+        ada.end(held, Verb.RELEASE)
     mine, (yours,) = ada.claim(3), bob.claim(1)
     older = Token(mine[1].id, mine[1].generation - 1)
     ends = [Ending(one, Verb.COMPLETE, result=f'"{one.job}"') for one in (token(mine[0]), older, token(mine[2]))]
