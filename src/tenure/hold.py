@@ -94,7 +94,10 @@ class Lease:
             raise Misuse(
                 f"the lease on job {self.token.job} belongs to process {self._pid}; a forked child does not own it"
             )
-        return 0.0 if self._lost is not None else max(0.0, self._until - self._clock())
+        if self._lost is not None:
+            return 0.0
+        left = self._until - self._clock()
+        return left if left > 0.0 else 0.0
 
     @property
     def lost(self) -> bool:
@@ -146,7 +149,7 @@ class Lease:
         """Note a renewal that the store confirmed, sent at `sent_at` on this clock."""
         until = trusted_until(sent_at, self.duration if duration is None else duration)
         if self._lost is None and self._clock() < self._until:
-            self._until = max(self._until, until)
+            self._until = until if until > self._until else self._until
             self._wall_offset = self._wall() - self._clock()
             self._tell()
 

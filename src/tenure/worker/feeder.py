@@ -147,7 +147,8 @@ class Feeder:
 
     @property
     def _look_at(self) -> float:
-        return max(self._next_look, self._no_look_before)
+        soonest, next_look = self._no_look_before, self._next_look
+        return next_look if next_look > soonest else soonest
 
     @property
     def _is_alone(self) -> bool:
@@ -221,9 +222,10 @@ class Feeder:
         moved, claimed = len(endings), 0
         for _, rows in batches:
             leases += [row.lease for row in rows]
-            moved = max(moved, len(rows))
-            claimed += len(rows)
-        allowed = self._pace.allowed(min(leases, default=math.inf))
+            count = len(rows)
+            moved = count if count > moved else moved
+            claimed += count
+        allowed = self._pace.allowed(min(leases) if leases else math.inf)
         if self._pace.answered(moved, took, allowed):
             self._tell_slow(endings, claimed, f"took {took:.1f} s, and must not take more than {allowed:.2g} s")
 
@@ -260,9 +262,11 @@ class Feeder:
 
     def _free(self) -> list[tuple[Lane, int]]:
         # What has ended goes first: what came too late and is to be given back must not be claimed as abandoned.
-        if self.refusal() is not None or len(self._finished) > self._pace.limit:
+        limit = self._pace.limit
+        if self.refusal() is not None or len(self._finished) > limit:
             return []
-        return [(lane, min(room, self._pace.limit)) for lane in self._lanes if (room := lane.prefetch.free()) > 0]
+        rooms = [(lane, lane.prefetch.free()) for lane in self._lanes]
+        return [(lane, room if room < limit else limit) for lane, room in rooms if room > 0]
 
     def _look(self) -> None:
         """Learn what time has made claimable, and when it will the next time.
@@ -278,9 +282,10 @@ class Feeder:
             if outlook.abandoned:
                 lane.behind = True
         pause = LOOK if self.has_bell else LOOK_WITHOUT_BELL
-        soonest = pause if outlook.soonest is None else max(_BETWEEN_LOOKS, outlook.soonest)
+        if outlook.soonest is not None and outlook.soonest < pause:
+            pause = max(_BETWEEN_LOOKS, outlook.soonest)
         now = self._clock()
-        self._next_look = now + min(pause, soonest)
+        self._next_look = now + pause
         self._no_look_before = now + self._seldom.after(now - asked_at)
 
     def _tell(self, endings: list[tuple[Run | None, Ending]], answers: list[Answer]) -> None:
@@ -348,15 +353,18 @@ class Feeder:
             first, longest = _PAUSE_AFTER_FAILURE
             return min(longest, first * 2.0 ** min(self._failures, 10))
         now, refused, looks = self._clock(), self.refusal() is not None, False
-        patience = LOOK if not self._busy else min(LOOK, self._busy[0][0] - now)
+        pauses = [LOOK]
+        if self._busy:
+            pauses.append(self._busy[0][0] - now)
         for lane in self._lanes:
-            patience = min(patience, lane.prefetch.patience())
+            pauses.append(lane.prefetch.patience())
             if not refused and lane.prefetch.free() > 0:
-                patience = min(patience, lane.patience(now))
+                pauses.append(lane.patience(now))
                 looks = True
         if looks:
-            patience = min(patience, self._look_at - now)
-        return max(0.0, patience)
+            pauses.append(self._look_at - now)
+        shortest = min(pauses)
+        return shortest if shortest > 0.0 else 0.0
 
     def _failed(self, error: TenureError) -> None:
         if not self._failures:

@@ -54,7 +54,7 @@ class Keeper:
         self._changed = threading.Condition()
         self._stopped = False
         self._beat = beat
-        self._interval = self._interval_for(LONGEST)
+        self._interval = self._interval_for([])
         self._last_beat = clock()
         self.healthy = True
         self._part = Part("keeper", self._run, crashed)
@@ -68,7 +68,7 @@ class Keeper:
         with self._changed:
             for lease in leases:
                 self._held[lease.token] = lease
-            interval = self._interval_for(min([lease.duration for lease in leases], default=LONGEST))
+            interval = self._interval_for([lease.duration for lease in leases])
             if interval < self._interval:
                 # The next beat comes one new interval from now, or when it was due anyway; none was missed.
                 self._last_beat = min(self._clock(), self._last_beat + self._interval - interval)
@@ -140,17 +140,18 @@ class Keeper:
 
     def _pause(self) -> float:
         interval = self._interval if self.healthy else self._interval / _FASTER
-        return max(0.0, min(self._last_beat + interval - self._clock(), threading.TIMEOUT_MAX))
+        left = self._last_beat + interval - self._clock()
+        return left if left > 0.0 else 0.0
 
     def _settle_interval(self) -> None:
         if not self.healthy:
             return
         with self._changed:
-            shortest = min([lease.duration for lease in self._held.values()], default=LONGEST)
-            self._interval = self._interval_for(shortest)
+            self._interval = self._interval_for([lease.duration for lease in self._held.values()])
 
-    def _interval_for(self, shortest: float) -> float:
-        return min(beat_interval(shortest), self._beat or LONGEST)
+    def _interval_for(self, leases: list[float]) -> float:
+        interval = beat_interval(min(leases) if leases else LONGEST)
+        return interval if self._beat is None or interval < self._beat else self._beat
 
     def _note_delay(self) -> None:
         late = self._clock() - self._last_beat - self._interval

@@ -38,7 +38,8 @@ class Pace:
 
     def allowed(self, lease: float = math.inf) -> float:
         """Tell how many seconds a turn may take in which `lease` is the shortest lease."""
-        return min(self._longest, PART * lease)
+        part = PART * lease
+        return part if part < self._longest else self._longest
 
     def answered(self, moved: int, took: float, allowed: float) -> bool:
         """Learn from a turn that moved `moved` jobs in `took` seconds; True for a fall of the limit to be told."""

@@ -81,7 +81,7 @@ class Prefetch:
         So a claim takes many jobs at a time, also where their runs end one by one.
         """
         with self._lock:
-            ahead, waiting = self._ahead(), len(self._waiting)
+            ahead, waiting = self._ahead() if self._short else 0, len(self._waiting)
             return 0 if waiting > ahead // 2 else self.slots - len(self._running) + ahead - waiting
 
     def start(self, runs: Sequence[Run]) -> None:
@@ -106,6 +106,8 @@ class Prefetch:
 
     def patience(self) -> float:
         """Tell how many seconds are left until a waiting job has waited too long; infinitely many when none waits."""
+        if not self._waiting:
+            return math.inf
         with self._lock:
             return self._waiting[0][0] + PATIENCE - self._clock() if self._waiting else math.inf
 
@@ -134,10 +136,9 @@ class Prefetch:
         self._executor.close()
 
     def _ahead(self) -> int:
-        if self._short:
-            since = self._clock() - WITHIN
-            while self._short and self._short[0] < since:
-                self._short.popleft()
+        since = self._clock() - WITHIN
+        while self._short and self._short[0] < since:
+            self._short.popleft()
         return len(self._short)
 
     def _ended(self, run: Run, ending: Ending | None) -> None:

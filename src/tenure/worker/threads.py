@@ -43,8 +43,9 @@ class ThreadExecutor:
         """Queue these runs for the threads, starting more threads up to the slots."""
         with self._lock:
             self._occupied += len(runs)
-            missing = min(self._occupied, self.slots) - self._threads
-            self._threads += max(0, missing)
+            missing = (self._occupied if self._occupied < self.slots else self.slots) - self._threads
+            if missing > 0:
+                self._threads += missing
         for _ in range(missing):
             Part("handler", self._main, self._crashed).start()
         for run in runs:

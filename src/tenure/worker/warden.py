@@ -52,9 +52,10 @@ class Warden:
 
     def watch(self, runs: list[Run]) -> None:
         """Look at new runs in time: the thread sleeps until the first end it knows of."""
-        first = min([self._next_end(run) for run in runs], default=self._wake_at)
-        if first < self._wake_at:
-            self.wake()
+        for run in runs:
+            if self._next_end(run) < self._wake_at:
+                self.wake()
+                return
 
     def wake(self) -> None:
         """Look now."""
@@ -103,7 +104,8 @@ class Warden:
                 self._limit_reached(run)
         self._give_up(now)
         # A run that has ended may wait long to be settled, and nothing that is still to come ends it.
-        return min([self._next_end(run) for run in self._runs.all() if not run.ended], default=now + _LOOK)
+        ends = [self._next_end(run) for run in self._runs.all() if not run.ended]
+        return min(ends) if ends else now + _LOOK
 
     def stop(self) -> None:
         """End the thread."""
@@ -120,8 +122,8 @@ class Warden:
                 if self._wake_at < math.inf and not self._stopped:
                     continue
                 now = self._clock()
-                patience = min(self._told.values(), default=now + _LOOK)
-                self._wake_at = max(now + _SHORTEST_LOOK, min(soonest, patience, now + _LOOK))
+                soonest = min([soonest, now + _LOOK, *self._told.values()])
+                self._wake_at = max(now + _SHORTEST_LOOK, soonest)
                 if not self._stopped:
                     self._changed.wait(self._wake_at - now)
                 if self._stopped:

@@ -95,7 +95,8 @@ def outlook(world: World, queues: Sequence[str]) -> Outlook:
     leases = [(row.lease_until or 0.0) - now.tick for row in world.index.running.values() if row.queue in queues]
     dues = [(run_at - now.at).total_seconds() for run_at in world.index.due_times(queues, now.at)]
     ahead = [seconds for seconds in leases + dues if seconds > 0]
-    return Outlook(min(dues, default=1.0) <= 0, min(leases, default=1.0) <= 0, min(ahead, default=None))
+    due, abandoned = bool(dues) and min(dues) <= 0, bool(leases) and min(leases) <= 0
+    return Outlook(due, abandoned, min(ahead) if ahead else None)
 
 
 def progress(world: World, owner: str, token: Token, value: str) -> Answer:

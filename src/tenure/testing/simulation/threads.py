@@ -198,7 +198,7 @@ class Scheduler:
         if seconds is not None:
             self._number = number = self._number + 1
             seconds /= task.group.rate
-            moment = self.now + (seconds if seconds > _SOONEST else _SOONEST)  # noqa: FURB136 -- max() is slow
+            moment = self.now + (seconds if seconds > _SOONEST else _SOONEST)
             insort(self._plan, (moment, number, task, task.ticket, TIMEOUT))
         value = self.switch()
         if value is TIMEOUT and waiters is not None and task in waiters:
@@ -239,7 +239,7 @@ class Scheduler:
     def wake_at(self, moment: float, task: Task, ticket: int, value: Any) -> None:
         """Resume a task at a moment, now if that is past, unless it was resumed before that."""
         self._number = number = self._number + 1
-        moment = moment if moment > self.now else self.now  # noqa: FURB136 -- max() is slow
+        moment = moment if moment > self.now else self.now
         insort(self._plan, (moment, number, task, ticket, value))
 
 
@@ -362,7 +362,6 @@ class _Threading:
     """Stands for the module `threading`."""
 
     Lock, RLock = staticmethod(threading.Lock), staticmethod(threading.RLock)
-    TIMEOUT_MAX = threading.TIMEOUT_MAX
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
