@@ -141,7 +141,7 @@ def _assert(invariant: Invariant, evidence: Evidence) -> Result:
     must_fail = invariant.number in evidence.meta.must_fail
     because = None if must_fail else invariant.why_not(evidence)
     checks = [] if because else list(invariant.check(evidence))
-    violations = tuple([check for check in checks if check is not None])
+    violations = tuple(filter(None, checks))
     if must_fail:
         verdict = Verdict.MUST_FAIL if violations else Verdict.IDLE
         because = "this run is made to break it" + ("" if violations else ", and nothing did")

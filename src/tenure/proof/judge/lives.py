@@ -98,7 +98,7 @@ def tries_are_counted(evidence: Evidence) -> Iterator[Check]:
 
 def _since_the_restart(case: Case, done: list[Call], maybe: list[Call]) -> tuple[int, int]:
     """Count how many of these surely, and how many possibly, came after the counters began again."""
-    restarts = [move for move in case.moves if move.call in {"retry", "prune"}]
+    restarts = [move for move in case.moves if move.call in {"retry", "prune"}] if case.moves else []
     if not restarts:
         return len(done), len(done) + len(maybe)
     sure = [move for move in restarts if move.outcome == "ok"]

@@ -41,10 +41,10 @@ def _why_not_the_holder(evidence: Evidence, case: Case, write: Call) -> tuple[st
     if precedes(write, claim):
         return f"{who(write)} asked for that generation only {evidence.words.at(claim.sent)}", claim
     newer = case.first_granted_above(write.generation or 0)
-    ended = next((end for end in case.ends.get(write.generation or 0, ()) if end is not write), None)
+    ends = case.ends.get(write.generation or 0, ())
     moved = case.spans.surely(latest(claim), write.sent) if case.moves else None
-    for cause in (newer, ended, moved):
-        if cause is not None and precedes(cause, write):
+    for cause in (newer, *ends, moved):
+        if cause is not None and cause is not write and precedes(cause, write):
             return evidence.words.did(cause), cause
     return None
 

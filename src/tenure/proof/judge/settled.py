@@ -18,16 +18,21 @@ CLAIMS: frozenset[str] = frozenset({"claim", "takeover"})
 def settle(evidence: Evidence) -> None:
     """Sort the calls without an answer of every case into what happened, what did not, and what stays open."""
     for case in evidence.cases.values():
-        # Of calls that were repeated because their answers were lost, the first stands for all: one of them did it.
-        first = {(call.call, call.generation, call.key): call for call in reversed(case.unknown)}
-        for call in first.values():
-            happened = _happened(case, call, evidence.meta)
-            if happened is None:
-                case.open.append(call)
-            elif happened:
-                case.writes.append(call)
+        if case.unknown:
+            _settle_writes(evidence, case)
         if evidence.lost_claims:
             _settle_claims(evidence, case)
+
+
+def _settle_writes(evidence: Evidence, case: Case) -> None:
+    # Of calls that were repeated because their answers were lost, the first stands for all: one of them did it.
+    first = {(call.call, call.generation, call.key): call for call in reversed(case.unknown)}
+    for call in first.values():
+        happened = _happened(case, call, evidence.meta)
+        if happened is None:
+            case.open.append(call)
+        elif happened:
+            case.writes.append(call)
 
 
 def is_operators(entry: Entry) -> bool:

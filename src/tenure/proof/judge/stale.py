@@ -58,6 +58,8 @@ def _was_superseded(evidence: Evidence, case: Case, claim: Call, refusal: Call) 
 
 def _stays_stale(refusals: list[Call], writes: list[Call], where: str, words: Words) -> Iterator[Check]:
     """See that nothing is accepted after a refusal; a lease that only ended still lets its holder end the run late."""
+    if not refusals:
+        return
     told: dict[tuple[str | None, int | None, bool], Call] = {}
     for refusal in sorted(refusals, key=latest):
         told.setdefault((refusal.owner, refusal.generation, refusal.call in RENEWALS), refusal)
