@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from itertools import count
 from typing import TYPE_CHECKING, NoReturn
 
@@ -30,6 +30,22 @@ SUSPECT = 2.0
 """A jump between wall and boot clock of this many seconds means that the host was frozen or stepped (R14)."""
 
 Renew = Callable[["Lease", float | None], None]
+
+
+class Gate:
+    """The gate before an effect, as a block: it is passed where the block begins, and nothing happens at its end."""
+
+    __slots__ = ("_passed", "_seconds")
+
+    def __init__(self, passed: Callable[[float], Effect], seconds: float) -> None:
+        self._passed = passed
+        self._seconds = seconds
+
+    def __enter__(self) -> Effect:
+        return self._passed(self._seconds)
+
+    def __exit__(self, *_: object) -> None:
+        pass
 
 
 class Lease:
@@ -113,7 +129,7 @@ class Lease:
 
     def check(self) -> None:
         """Raise LeaseLost unless the lease can be trusted now; after a jump of clocks, ask the store first (R14)."""
-        lost = self.lost
+        lost = self.remaining() <= 0.0
         if not lost and abs(self._wall() - self._clock() - self._wall_offset) > SUSPECT:
             self.verify()
             lost = self.lost
@@ -121,19 +137,22 @@ class Lease:
         if reason is not None:
             raise LeaseLost(self.token.job, self.generation, reason)
 
-    @contextmanager
-    def effect(self, seconds: float = 0.0) -> Iterator[Effect]:
+    def effect(self, seconds: float = 0.0) -> AbstractContextManager[Effect]:
         """Pass the gate before an effect that may take `seconds`; yields the token to send along, numbered (R33).
 
         The numbers rise with each call, so that a destination tells repeats and swaps. Raises LeaseLost when the lease
         cannot be trusted, or has less time left than the effect may take.
         """
+        return Gate(self.passed, seconds)
+
+    def passed(self, seconds: float) -> Effect:
+        """Pass the gate at once, and return the token to send along; see `effect`."""
         self.check()
         left = self.remaining()
         if left < seconds:
             reason = f"{left:.1f} s are left and the effect may take {seconds:g} s"
             raise LeaseLost(self.token.job, self.generation, reason)
-        yield Effect(self.token.job, self.generation, next(self._numbers))
+        return Effect(self.token.job, self.generation, next(self._numbers))
 
     def extend(self, duration: float) -> None:
         """Make the lease last at least `duration` seconds from now; raises LeaseLost, Unavailable or OutcomeUnknown."""

@@ -103,8 +103,8 @@ EFFECTS = (
         "effects without numbers",
         "effects of a run are numbered (R33)",
         "hold.py",
-        "yield Effect(self.token.job, self.generation, next(self._numbers))",
-        "yield Effect(self.token.job, self.generation, 1)",
+        "return Effect(self.token.job, self.generation, next(self._numbers))",
+        "return Effect(self.token.job, self.generation, 1)",
     ),
     _job(
         "gate that does not count the effect's time",

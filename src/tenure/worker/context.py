@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
 from functools import partial
 from inspect import Parameter
 from types import FunctionType
@@ -12,7 +12,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 
 from tenure.client import AsyncClient, Client
 from tenure.errors import LeaseLost
-from tenure.hold import Lease, lost_reason
+from tenure.hold import Gate, Lease, lost_reason
 from tenure.protocol.codec import decode_any, encode_any
 from tenure.protocol.ending import completed
 from tenure.protocol.events import Emitter, Kind
@@ -135,15 +135,16 @@ class Job:
         if self._stop_reason is not None:
             raise LeaseLost(self.id, self.generation, self._stop_reason)
 
-    @contextmanager
-    def effect(self, seconds: float = 0.0) -> Iterator[Effect]:
+    def effect(self, seconds: float = 0.0) -> AbstractContextManager[Effect]:
         """Pass the gate before an effect that may take `seconds`; yields the token to send along, numbered (R19, R33).
 
         Raises LeaseLost when the run may not go on, or when the lease has less time left than the effect may take.
         """
+        return Gate(self._passed, seconds)
+
+    def _passed(self, seconds: float) -> Effect:
         self._check_stop()
-        with self.lease.effect(seconds) as token:  # which checks the lease
-            yield token
+        return self.lease.passed(seconds)  # which checks the lease
 
     def idempotency_key(self, step: str) -> str:
         """Name an effect in the same way for every run of this job: the job's id and the step, no generation (R40)."""

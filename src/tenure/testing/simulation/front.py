@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -39,22 +38,24 @@ class Wire:
 
 
 class Repeating:
-    """A driver for a program's own requests: the real one, which repeats what got no answer."""
+    """A driver for a program's own requests: the real one, which repeats what got no answer; its sessions too."""
 
     def __init__(self, process: Process, timeout: float) -> None:
         self._process = process
         self._timeout = timeout * 0.4
         self._driver = SyncDriver(
-            self._session,
+            lambda: self,
             timeout=timeout,
             repeat_unknown=True,
             clock=process.boot,
             sleep=process.world.scheduler.sleep,
         )
 
-    @contextmanager
-    def _session(self) -> Iterator[Execute]:
-        yield self._execute
+    def __enter__(self) -> Execute:
+        return self._execute
+
+    def __exit__(self, *_: object) -> None:
+        pass
 
     def _execute(self, whole: Request[Any]) -> Any:
         assert isinstance(whole, Whole)
@@ -109,12 +110,16 @@ class Front:
 
     def connect(self, *, timeout: float, repeat_unknown: bool = False) -> Wire | Repeating:
         """Open a driver."""
-        limit = min(timeout, self._process.world.plan.patience)
+        limit = self._limit(timeout)
         return Repeating(self._process, limit) if repeat_unknown else Wire(self._process, timeout)
 
     def dedicated(self, *, timeout: float) -> Wire:
         """Open a driver for one thread."""
-        return Wire(self._process, min(timeout, self._process.world.plan.patience))
+        return Wire(self._process, self._limit(timeout))
+
+    def _limit(self, timeout: float) -> float:
+        patience = self._process.world.plan.patience
+        return timeout if timeout < patience else patience
 
     def bell(self) -> Bell:
         """Open a bell."""

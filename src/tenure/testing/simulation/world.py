@@ -278,7 +278,8 @@ class World:
         """Pass the gate before an effect, and note it."""
         token = job.token
         try:
-            effect = job.effect().__enter__()
+            with job.effect() as effect:
+                pass
         except LeaseLost:
             self.marks.reach("effect stopped at the gate")
             raise
