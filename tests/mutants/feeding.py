@@ -223,8 +223,8 @@ PACE = (
         "pace: claims as many as ever",
         "a worker whose claims come too late claims fewer at a time, and gets on (B35)",
         "worker/feeder.py",
-        "return [(lane, room if room < limit else limit) for",
-        "return [(lane, room) for",
+        "free.append((lane, room if room < limit else limit))",
+        "free.append((lane, room))",
         ("tests/system/test_big_jobs.py",),
     ),
     Mutant(
@@ -363,8 +363,8 @@ OUTLOOK = (
         "outlook: memory takes what is abandoned for due",
         "the outlook tells what is due from what is abandoned",
         "store/memory/leases.py",
-        "due, abandoned = bool(dues) and min(dues) <= 0,",
-        "due, abandoned = bool(leases + dues) and min(leases + dues) <= 0,",
+        "            abandoned = abandoned or left <= 0\n",
+        "            abandoned = due = abandoned or left <= 0\n",
         suite("memory", "owners"),
     ),
     Mutant(

@@ -84,7 +84,7 @@ MEMORY = (
         "simulation: floor ignored",
         "claims start above the floor (R3, R41)",
         "store/memory/moves.py",
-        "return max(row.generation, floor) + 1",
+        "return (row.generation if row.generation > floor else floor) + 1",
         "return row.generation + 1",
         TESTS,
     ),

@@ -63,7 +63,7 @@ MEMORY = (
         "floor ignored",
         "claims start above the floor (R3)",
         "moves.py",
-        "return max(row.generation, floor) + 1",
+        "return (row.generation if row.generation > floor else floor) + 1",
         "return row.generation + 1",
         "upkeep",
     ),

@@ -112,8 +112,8 @@ WORKER = (
         "feeder: claims beyond free slots",
         "a worker claims for free slots only (B20)",
         "worker/feeder.py",
-        "rooms = [(lane, lane.prefetch.free())",
-        "rooms = [(lane, 1000)",
+        "            room = lane.prefetch.free()\n            if",
+        "            room = 1000\n            if",
         ("tests/worker/test_feeder.py", "tests/worker/test_feeder_outage.py"),
     ),
     Mutant(

@@ -218,14 +218,17 @@ class Feeder:
     def _measure(
         self, endings: list[tuple[Run | None, Ending]], batches: list[tuple[Lane, list[Claimed]]], took: float
     ) -> None:
-        leases = [run.lease.duration for run, _ in endings if run is not None]
-        moved, claimed = len(endings), 0
+        moved, claimed, shortest = len(endings), 0, math.inf
+        for run, _ in endings:
+            if run is not None and run.lease.duration < shortest:
+                shortest = run.lease.duration
         for _, rows in batches:
-            leases += [row.lease for row in rows]
             count = len(rows)
             moved = count if count > moved else moved
             claimed += count
-        allowed = self._pace.allowed(min(leases) if leases else math.inf)
+            for row in rows:
+                shortest = row.lease if row.lease < shortest else shortest
+        allowed = self._pace.allowed(shortest)
         if self._pace.answered(moved, took, allowed):
             self._tell_slow(endings, claimed, f"took {took:.1f} s, and must not take more than {allowed:.2g} s")
 
@@ -265,8 +268,12 @@ class Feeder:
         limit = self._pace.limit
         if self.refusal() is not None or len(self._finished) > limit:
             return []
-        rooms = [(lane, lane.prefetch.free()) for lane in self._lanes]
-        return [(lane, room if room < limit else limit) for lane, room in rooms if room > 0]
+        free = []
+        for lane in self._lanes:
+            room = lane.prefetch.free()
+            if room > 0:
+                free.append((lane, room if room < limit else limit))
+        return free
 
     def _look(self) -> None:
         """Learn what time has made claimable, and when it will the next time.

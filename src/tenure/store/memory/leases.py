@@ -82,7 +82,7 @@ def turn(
     careful: bool = False,  # noqa: ARG001 -- nobody can lock a single job here
 ) -> Turn:
     """Settle, then claim."""
-    answers = settle(world, claimer.owner, endings)
+    answers = settle(world, claimer.owner, endings) if endings else []
     claimed: list[Claimed] = []
     for want in wanted:
         claimed += claim(world, claimer, want)
@@ -92,10 +92,18 @@ def turn(
 def outlook(world: World, queues: Sequence[str]) -> Outlook:
     """Tell what time has made claimable, and when it will the next time."""
     now = world.now()
-    leases = [(row.lease_until or 0.0) - now.tick for row in world.index.running.values() if row.queue in queues]
-    dues = [(run_at - now.at).total_seconds() for run_at in world.index.due_times(queues, now.at)]
-    ahead = [seconds for seconds in leases + dues if seconds > 0]
-    due, abandoned = bool(dues) and min(dues) <= 0, bool(leases) and min(leases) <= 0
+    due = abandoned = False
+    ahead: list[float] = []
+    for row in world.index.running.values():
+        if row.queue in queues:
+            left = (row.lease_until or 0.0) - now.tick
+            abandoned = abandoned or left <= 0
+            if left > 0:
+                ahead.append(left)
+    for run_at in world.index.due_times(queues, now.at):
+        due = due or run_at <= now.at
+        if run_at > now.at:
+            ahead.append((run_at - now.at).total_seconds())
     return Outlook(due, abandoned, min(ahead) if ahead else None)
 
 

@@ -31,7 +31,7 @@ def permitted_owner(row: Row | None, owner: str, token: Token, verb: Verb, now: 
 
 def next_generation(row: Row, floor: int) -> int:
     """Compute the generation of the next right to this job: above every earlier one, and above the floor (R3)."""
-    return max(row.generation, floor) + 1
+    return (row.generation if row.generation > floor else floor) + 1
 
 
 def carry_out(row: Row, step: Move, now: Instant, *, floor: int = 0, **changes: Any) -> Row:
