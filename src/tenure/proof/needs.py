@@ -22,6 +22,7 @@ MOVES: frozenset[str] = frozenset(map(str, lifecycle.OPERATIONS | {lifecycle.Ver
 FENCED: frozenset[str] = frozenset({"raise", "apply", "seal"})
 """What is asked of a destination."""
 
+_REFUSED: frozenset[str] = frozenset({"already", "stale"})
 _UNDER_A_TOKEN = ("job", "generation", "owner")
 
 
@@ -31,17 +32,20 @@ def check_call(call: Call) -> None:
     if None in read(call):
         missing = [name for name in needed if getattr(call, name) is None]
         problem: str | None = f"with the outcome {call.outcome} needs {' and '.join(missing)}"
-    else:
+    elif call.outcome in _REFUSED or (call.answered is not None and call.answered < call.sent):
         problem = _contradiction(call)
+    else:
+        return
     if problem:
         raise Misuse(f"{call.place or 'a history'}: {call.call} {problem}")
 
 
 @cache
 def _needed(call: CallName, outcome: Outcome, job: bool, owner: bool) -> tuple[tuple[str, ...], Callable[[Call], Any]]:  # noqa: FBT001 -- keys of a cache
-    """Name what such a call has to tell, and make what reads all of that at once."""
+    """Name what such a call has to tell, and make what reads at once all of that which is not known to be there."""
     needed = _names(call, outcome, job=job, owner=owner)
-    return needed, attrgetter("call", "outcome", *needed)
+    known = {name for name, told in (("job", job), ("owner", owner)) if told}
+    return needed, attrgetter("call", "outcome", *[name for name in needed if name not in known])
 
 
 def _names(call: CallName, outcome: Outcome, *, job: bool, owner: bool) -> tuple[str, ...]:
@@ -59,7 +63,7 @@ def _names(call: CallName, outcome: Outcome, *, job: bool, owner: bool) -> tuple
 def _contradiction(call: Call) -> str | None:
     if call.answered is not None and call.answered < call.sent:
         return f"was answered at {call.answered:g}, before it was sent at {call.sent:g}"
-    if call.outcome not in {"already", "stale"}:
+    if call.outcome not in _REFUSED:
         return None
     refusable = call.call in FENCED or call.owner is not None
     if call.call in {"claim", "effect"} or not refusable:

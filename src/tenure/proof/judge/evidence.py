@@ -259,6 +259,10 @@ _PILES: dict[Outcome, str] = {
 """Where a case keeps what was asked under a token, by what was answered."""
 
 
+_APART: dict[str, str] = {"claim": "claims", "effect": "effects"}
+"""Where it keeps what is not asked under a token, unless nothing was done."""
+
+
 class _Cases(dict[str, Case]):
     """Cases by their jobs; one that is not there yet is made."""
 
@@ -314,19 +318,17 @@ class Evidence:
         elif call.call == "claim" and call.outcome == "unknown":
             self.lost_claims[str(call.owner)].append(call)
         elif call.job is not None:
-            case = self.cases[call.job]
-            (case.failed if call.outcome == "fail" else self._pile(case, call)).append(call)
+            pile: list[Call] = getattr(self.cases[call.job], _pile(call))
+            pile.append(call)
 
-    @staticmethod
-    def _pile(case: Case, call: Call) -> list[Call]:
-        if call.call == "claim":
-            return case.claims
-        if call.call == "effect":
-            return case.effects
-        if call.owner is None:
-            return case.moves
-        pile: list[Call] = getattr(case, _PILES[call.outcome])
-        return pile
+
+def _pile(call: Call) -> str:
+    """Name the pile of its case on which a call belongs."""
+    if call.outcome == "fail":
+        return "failed"
+    if call.call in _APART:
+        return _APART[call.call]
+    return "moves" if call.owner is None else _PILES[call.outcome]
 
 
 def _generation(call: Call) -> int:
