@@ -99,8 +99,8 @@ SETTLER = (
         "settler: asks what is held too early",
         "nobody asks what is held while some of it is being settled (R28)",
         "worker/feeder.py",
-        "if not self._uncertain or not self._is_alone:",
-        "if not self._uncertain:",
+        "        if not self._is_alone:  # what is just being settled beside would seem unknown\n            return\n",
+        "",
         _SETTLER,
     ),
     Mutant(

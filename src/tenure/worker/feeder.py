@@ -161,7 +161,8 @@ class Feeder:
     def round(self) -> None:
         """Look if it is time to, and do one turn if there is anything to do: settle, claim, dispatch."""
         self._answered = False
-        self._reconcile()
+        if self._uncertain:
+            self._reconcile()
         for lane in self._lanes:
             lane.prefetch.review()
         free = self._free()
@@ -249,13 +250,14 @@ class Feeder:
         self._settler.settle(completed)
         return [(run, end) for run, end in endings if run is None or end.verb is not Verb.COMPLETE]
 
-    def _take_back(self) -> None:
-        if self._settler is not None and (failed := self._settler.take_back()):
+    def _take_back(self, settler: Settler) -> None:
+        if failed := settler.take_back():
             self._careful = True
             self._finished.extendleft(reversed(failed))
 
     def _gather(self) -> list[tuple[Run | None, Ending]]:
-        self._take_back()
+        if self._settler is not None:
+            self._take_back(self._settler)
         while self._busy and (self._stopped or self._clock() >= self._busy[0][0]):
             self._finished.append(self._busy.popleft()[1:])
         gathered: list[tuple[Run | None, Ending]] = []
@@ -319,7 +321,7 @@ class Feeder:
 
     def _reconcile(self) -> None:
         """Give back what the store says is ours and we do not know of: claims whose answer was lost (R28)."""
-        if not self._uncertain or not self._is_alone:  # what is just being settled beside would seem unknown
+        if not self._is_alone:  # what is just being settled beside would seem unknown
             return
         held = self._driver.do(self._verbs.held, self._claimer.owner)
         self._answered = True

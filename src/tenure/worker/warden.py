@@ -90,8 +90,8 @@ class Warden:
 
     def look(self) -> float:
         """Stop what is over, and return when to look again."""
-        now = self._clock()
-        for run in self._runs.all():
+        now, runs = self._clock(), self._runs.all()
+        for run in runs:
             if run.ended:
                 continue
             reason = run.lease.lost_reason
@@ -103,8 +103,9 @@ class Warden:
             if run.deadline is not None and now >= run.deadline and run.stop is None:
                 self._limit_reached(run)
         self._give_up(now)
-        # A run that has ended may wait long to be settled, and nothing that is still to come ends it.
-        ends = [self._next_end(run) for run in self._runs.all() if not run.ended]
+        # A run that has ended may wait long to be settled, and nothing that is still to come ends it. Who has come
+        # meanwhile has asked for another look.
+        ends = [self._next_end(run) for run in runs if not run.ended]
         return min(ends) if ends else now + _LOOK
 
     def stop(self) -> None:

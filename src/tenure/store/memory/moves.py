@@ -52,11 +52,10 @@ def carry_out(row: Row, step: Move, now: Instant, *, floor: int = 0, **changes: 
     if step.raises:
         changes["generation"] = next_generation(row, floor)
     if _ends_a_run(step):
-        changes.update(ended=step.verb, ended_at=now.at)
+        changes["ended"], changes["ended_at"] = step.verb, now.at
     if target is not RUNNING:
-        changes.update(owner=None, lease_until=None)
-    changes.update(state=target, finished_at=now.at if target in FINAL else None)
-    return replace(row, **changes)
+        changes["owner"] = changes["lease_until"] = None
+    return replace(row, state=target, finished_at=now.at if target in FINAL else None, **changes)
 
 
 def note(world: World, before: Row, after: Row, now: Instant, event: Verb) -> None:

@@ -114,7 +114,7 @@ class Index:
     def due(self, wanted: Wanted, at: datetime) -> Iterator[str]:
         """List the ids of due jobs: higher priority first, then the order of queues, then `run_at`, then id."""
         queues, tasks = wanted.queues, wanted.tasks
-        heads = {(head.queue, head.priority): from_ms(head.run_at_ms) for head in wanted.heads}
+        heads = {(head.queue, head.priority): from_ms(head.run_at_ms) for head in wanted.heads} if wanted.heads else {}
         lines: dict[tuple[int, int], list[Sequence[tuple[datetime, str]]]] = {}
         for (queue, task, priority), line in self._waiting.items():
             if line[0][0] <= at and queue in queues and task in tasks:

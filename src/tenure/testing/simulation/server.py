@@ -74,6 +74,14 @@ class OneClockWorld(World):
             self.instant = Instant(tick, EPOCH + timedelta(0, tick))
         return self.instant
 
+    def committed(self) -> list[Change]:
+        """Keep what was changed, and list how rows stood before and after each change."""
+        if not self._undo:
+            return []
+        changes = self.changes()
+        self.commit()
+        return changes
+
 
 class MemoryServer:
     """The memory store's operations on a world of their own."""
@@ -100,8 +108,7 @@ class MemoryServer:
         except TenureError as error:
             world.roll_back(0)
             return False, error
-        changes = world.changes()
-        world.commit()
+        changes = world.committed()
         if changes:
             at = world.now().tick
             for before, after in changes:
