@@ -240,8 +240,8 @@ WORKER = (
         "worker: claims ahead for processes",
         "for processes nothing is claimed ahead (B20)",
         "worker/worker.py",
-        "(lambda: ProcessExecutor(say.processes, self.app), 0, ",
-        "(lambda: ProcessExecutor(say.processes, self.app), TIMES, ",
+        "return ProcessExecutor(say.processes, self.app), 0",
+        "return ProcessExecutor(say.processes, self.app), TIMES",
         ("tests/worker/test_process.py", "-k", "b20"),
     ),
     Mutant(

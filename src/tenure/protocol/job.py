@@ -263,8 +263,7 @@ class QueueCounts:
     expired: int
 
 
-@dataclass(frozen=True, slots=True)
-class Foremost:
+class Foremost(Struct, frozen=True, gc=False):
     """The job that has been due longest in a queue under one priority: its task, and for how many seconds."""
 
     queue: str
@@ -272,8 +271,7 @@ class Foremost:
     due_for: float
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerRecord:
+class WorkerRecord(Struct, frozen=True, gc=False):
     """One start of a worker, as it last reported itself."""
 
     owner: str

@@ -19,9 +19,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ParamSpec, Protocol, TypeVar
+
+from msgspec import Struct
 
 from tenure.protocol.job import (
     Answer,
@@ -56,8 +57,7 @@ FLOOR_STEP = 1_000_000_000
 """How far a changed identity raises the floor: far beyond the claims that any job can have had since (R41, R44)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Admission:
+class Admission(Struct, frozen=True, gc=False):
     """The floor in force, whether the verb raised it, and where it stood before."""
 
     floor: int

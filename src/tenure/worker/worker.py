@@ -244,23 +244,24 @@ class Worker:
     # -- parts
 
     def _make_lanes(self) -> list[Lane]:
+        names: dict[type[Executor], list[str]] = {}
+        for task in self.app.tasks.values():
+            names.setdefault(_executor_of(task), []).append(task.name)
+        return [
+            Lane(self._prefetch(*self._executor(kind)), names[kind], self.queues)
+            for kind in _EXECUTORS
+            if kind in names
+        ]
+
+    def _executor(self, kind: type[Executor]) -> tuple[Executor, int]:
+        """Make an executor, and say how many jobs may wait for each of its slots."""
         say = self.settings
-        kinds: tuple[tuple[Callable[[], Executor], int, Callable[[Task[Any, Any, Any]], bool]], ...] = (
-            (lambda: LoopExecutor(say.slots, self._crashed), TIMES, lambda task: task.is_async),
-            (
-                lambda: ThreadExecutor(say.threads, self._crashed),
-                TIMES,
-                lambda task: not task.is_async and task.isolation is None,
-            ),
-            # Work that is worth a process is not short, and starting one is not either.
-            (lambda: ProcessExecutor(say.processes, self.app), 0, lambda task: task.isolation == "process"),
-        )
-        lanes = []
-        for make, times, belongs in kinds:
-            names = [task.name for task in self.app.tasks.values() if belongs(task)]
-            if names:
-                lanes.append(Lane(self._prefetch(make(), times), names, self.queues))
-        return lanes
+        if kind is LoopExecutor:
+            return LoopExecutor(say.slots, self._crashed), TIMES
+        if kind is ThreadExecutor:
+            return ThreadExecutor(say.threads, self._crashed), TIMES
+        # Work that is worth a process is not short, and starting one is not either.
+        return ProcessExecutor(say.processes, self.app), 0
 
     def _prefetch(self, executor: Executor, times: int) -> Prefetch:
         return Prefetch(executor, refusal=self._refusal, began=self._began, times=times, clock=self._clock)
@@ -330,6 +331,15 @@ class Worker:
         until = self._clock() + seconds
         while len(self._runs) and self._clock() < until and not hurried():
             time.sleep(0.01)
+
+
+_EXECUTORS: tuple[type[Executor], ...] = (LoopExecutor, ThreadExecutor, ProcessExecutor)
+
+
+def _executor_of(task: Task[Any, Any, Any]) -> type[Executor]:
+    if task.is_async:
+        return LoopExecutor
+    return ThreadExecutor if task.isolation is None else ProcessExecutor
 
 
 def _settings(given: dict[str, Any]) -> Settings:
