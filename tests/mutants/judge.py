@@ -213,7 +213,7 @@ _PLAIN: tuple[Mutant, ...] = tuple(
         ("one completion", 'calls.count("complete") != 1', 'calls.count("complete") < 1'),
         ("the same holder", '"outcome", "generation", "owner", "process"', '"outcome", "generation"'),
         ("the completion is the last", " or write.sent > end.answered", ""),
-        ("calm", "any(end.sent > calm.at for calm in evidence.history.calms)", "False"),
+        ("calm", "end.sent > evidence.first_calm", "False"),
         ("deadlines", "effect.sent <= effect.deadline <= ends", "effect.sent <= effect.deadline"),
         ("late effects", "effect.sent <= effect.deadline <= ends", "effect.deadline <= ends"),
         (

@@ -134,8 +134,13 @@ class Case(Struct, dict=True, eq=False):
     @kept
     def pruned(self) -> bool:
         """Whether the job may have been removed; and if it was named, have come back as another with its id."""
-        named = any(move.call == "prune" for move in self.moves) or any(one.event == "prune" for one in self.entries)
+        named = "prune" in [move.call for move in self.moves] or "prune" in [one.event for one in self.entries]
         return named or (self.swept and (self.row is None or self.is_gone))
+
+    @kept
+    def claims_as_sent(self) -> list[Call]:
+        """List the claims in the order of sending."""
+        return sorted(self.claims, key=sent)
 
     @kept
     def by_generation(self) -> list[Call]:
@@ -192,7 +197,7 @@ class Case(Struct, dict=True, eq=False):
     @kept
     def completions(self) -> list[Call]:
         """List the completions that were acknowledged, in the order of their generations."""
-        done = (write for write in self.writes if (write.call, write.outcome) == ("complete", "ok"))
+        done = [write for write in self.writes if write.call == "complete" and write.outcome == "ok"]
         return sorted(done, key=_generation)
 
     def completion_from(self, generation: int) -> Call | None:
@@ -301,6 +306,11 @@ class Evidence:
     def first_lost_claim(self) -> float:
         """Find the first moment at which a claim may have been granted of which nobody was told."""
         return min((claim.sent for claims in self.lost_claims.values() for claim in claims), default=inf)
+
+    @kept
+    def first_calm(self) -> float:
+        """Find the first moment from which on nothing was disturbed any more."""
+        return min([calm.at for calm in self.history.calms], default=inf)
 
     @kept
     def logged(self) -> frozenset[str]:

@@ -31,7 +31,7 @@ def is_plain(evidence: Evidence, case: Case) -> bool:
     if claim is None or case.row is None or claim.outcome != "ok" or claim.lost is not None or not claim.generation:
         return False
     end = _end(case.writes, claim)
-    if end is None or any(end.sent > calm.at for calm in evidence.history.calms):
+    if end is None or end.sent > evidence.first_calm:
         return False
     return (
         all(_lies_within(effect, claim, case.writes) for effect in case.effects)

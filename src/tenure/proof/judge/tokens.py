@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tenure.proof.history import Call, Entry, Row
-from tenure.proof.judge.evidence import Case, Evidence, latest, sent
+from tenure.proof.judge.evidence import Case, Evidence, latest
 from tenure.proof.judge.settled import CLAIMS
 from tenure.proof.judge.verdict import Check, broken
 from tenure.proof.judge.words import Words, turn, who
@@ -21,7 +21,7 @@ def generations_rise(evidence: Evidence) -> Iterator[Check]:
 def _rise_as_answered(case: Case, words: Words) -> Iterator[Check]:
     answered = sorted(case.claims, key=latest)
     place, highest = 0, None
-    for claim in sorted(case.claims, key=sent):
+    for claim in case.claims_as_sent:
         while latest(answered[place]) < claim.sent:
             if highest is None or _generation(answered[place]) > _generation(highest):
                 highest = answered[place]
@@ -58,7 +58,7 @@ def a_token_has_one_owner(evidence: Evidence) -> Iterator[Check]:
     """I2: A generation of a job is given to one owner, once."""
     for case in evidence.judged:
         first: dict[int, Call] = {}
-        for claim in sorted(case.claims, key=sent):
+        for claim in case.claims_as_sent:
             met = first.setdefault(_generation(claim), claim)
             if met is claim:
                 yield None
