@@ -88,7 +88,7 @@ class Prefetch:
         """Let these runs begin, as far as there are slots; the others wait for one."""
         now = self._clock()
         with self._lock:
-            self._waiting.extend((now, run) for run in runs)
+            self._waiting += [(now, run) for run in runs]
         self._fill()
 
     def review(self) -> None:

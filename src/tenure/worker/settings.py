@@ -69,7 +69,7 @@ class Settings:
         `leases` are (task name, lease in seconds).
         """
         known = list(leases)
-        shortest = min((lease for _, lease in known), default=_LONGEST_REQUEST / _REQUEST_PART)
+        shortest = min([lease for _, lease in known], default=_LONGEST_REQUEST / _REQUEST_PART)
         limit = (
             min(_LONGEST_REQUEST, shortest * _REQUEST_PART) if self.request_timeout is None else self.request_timeout
         )

@@ -124,7 +124,7 @@ class Warden:
                     continue
                 now = self._clock()
                 soonest = min([soonest, now + _LOOK, *self._told.values()])
-                self._wake_at = max(now + _SHORTEST_LOOK, soonest)
+                self._wake_at = soonest if soonest > now + _SHORTEST_LOOK else now + _SHORTEST_LOOK
                 if not self._stopped:
                     self._changed.wait(self._wake_at - now)
                 if self._stopped:

@@ -63,7 +63,7 @@ class Worker:
         self.name = self.settings.name or f"{socket.gethostname()}:{os.getpid()}"
         self.claimer = Claimer(new_owner(), self.name)
         self.emitter = Emitter(self.name, parent=app.events)
-        self._limit = self.settings.request_limit((task.name, task.defaults.lease) for task in app.tasks.values())
+        self._limit = self.settings.request_limit([(task.name, task.defaults.lease) for task in app.tasks.values()])
         self._runs = Runs()
         self._done = threading.Event()
         self._stopping = threading.RLock()  # a crash stops an embedded worker, which may be stopped just then

@@ -107,7 +107,7 @@ def _spend(process: Process, seconds: float, listen: Callable[[], object]) -> No
     world = process.world
     left = seconds
     while left > 0 and not world.calm:
-        world.scheduler.sleep(min(SLICE, left))
+        world.scheduler.sleep(left if left < SLICE else SLICE)
         left -= SLICE
         listen()
 

@@ -125,7 +125,10 @@ class MemoryServer:
         """Tell how every job stands."""
         self.world.instant = None
         now = self.world.now()
-        return [stands(row, max(0.0, (row.run_at - now.at).total_seconds())) for row in self.world.jobs.values()]
+        return [
+            stands(row, (row.run_at - now.at).total_seconds() if row.run_at > now.at else 0.0)
+            for row in self.world.jobs.values()
+        ]
 
     def all_over(self) -> bool:
         """Say whether no job waits or runs any more."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from bisect import insort
-from collections import deque
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Final
@@ -24,7 +23,6 @@ from tenure.worker.part import Gone
 
 _MOST_STEPS: Final = 200_000
 _SOONEST: Final = 1e-6  # seconds that every wait lasts at least: a clock that stood still would wait for ever
-Waiters = list["Task"] | deque["Task"]
 TIMEOUT: Final = object()
 """What a wait returns that nobody ended."""
 
@@ -185,7 +183,7 @@ class Scheduler:
 
     # -- for tasks
 
-    def park(self, seconds: float | None = None, waiters: Waiters | None = None) -> Any:
+    def park(self, seconds: float | None = None, waiters: list[Task] | None = None) -> Any:
         """Wait until somebody wakes this task, for at most `seconds` of its own clock; TIMEOUT when nobody did.
 
         Meanwhile it stands among the `waiters`, from where whoever wakes it takes it away.
@@ -331,20 +329,20 @@ class SimpleQueue:
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
-        self._items: deque[Any] = deque()
-        self._waiters: deque[Task] = deque()
+        self._items: list[Any] = []  # so few that a deque would be slower
+        self._waiters: list[Task] = []
 
     def put(self, item: Any) -> None:
         """Append an item and wake one waiter."""
         self._items.append(item)
         if self._waiters:
-            self._scheduler.wake(self._waiters.popleft(), None)
+            self._scheduler.wake(self._waiters.pop(0), None)
 
     def get(self) -> Any:
         """Take the oldest item, waiting for one."""
         while not self._items:
             self._scheduler.park(waiters=self._waiters)
-        return self._items.popleft()
+        return self._items.pop(0)
 
 
 class Stage:
