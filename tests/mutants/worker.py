@@ -184,7 +184,7 @@ WORKER = (
         "feeder: sleeps past a waiting job's patience",
         "the end of patience wakes the feeder (B20)",
         "worker/feeder.py",
-        "            pauses.append(lane.prefetch.patience())\n",
+        "            left = lane.prefetch.patience()\n            patience = left if left < patience else patience\n",
         "",
         ("tests/worker/test_feeder.py",),
     ),

@@ -362,18 +362,17 @@ class Feeder:
             first, longest = _PAUSE_AFTER_FAILURE
             return min(longest, first * 2.0 ** min(self._failures, 10))
         now, refused, looks = self._clock(), self.refusal() is not None, False
-        pauses = [LOOK]
-        if self._busy:
-            pauses.append(self._busy[0][0] - now)
+        patience = min(LOOK, self._busy[0][0] - now) if self._busy else LOOK
         for lane in self._lanes:
-            pauses.append(lane.prefetch.patience())
+            left = lane.prefetch.patience()
+            patience = left if left < patience else patience
             if not refused and lane.prefetch.free() > 0:
-                pauses.append(lane.patience(now))
-                looks = True
+                left, looks = lane.patience(now), True
+                patience = left if left < patience else patience
         if looks:
-            pauses.append(self._look_at - now)
-        shortest = min(pauses)
-        return shortest if shortest > 0.0 else 0.0
+            left = self._look_at - now
+            patience = left if left < patience else patience
+        return patience if patience > 0.0 else 0.0
 
     def _failed(self, error: TenureError) -> None:
         if not self._failures:
