@@ -183,12 +183,12 @@ def _question(results: Results, name: str) -> str:
 
 def _answer_table(answer: Answer) -> str:
     figures = [name for name in answer.figures if not name.startswith(OF_START)]
-    return _by_figure(answer) if len(answer.rows) <= len(figures) else _side_by_side(answer, figures)
+    return _by_figure(answer, figures) if len(answer.rows) <= len(figures) else _side_by_side(answer, figures)
 
 
-def _by_figure(answer: Answer) -> str:
+def _by_figure(answer: Answer, figures: Sequence[str]) -> str:
     """Write a line for each figure, and a column for everybody: few were asked, for many figures."""
-    lines = [(name, *(_spread(row, name) for row in answer.rows)) for name in answer.figures]
+    lines = [(name, *(_spread(row, name) for row in answer.rows)) for name in figures]
     if answer.sizes:
         lines.append((answer.sizes, *(f"{row.jobs:,}" for row in answer.rows)))
     table = _table(("", *(row.entrant for row in answer.rows)), lines)

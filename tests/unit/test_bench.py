@@ -333,6 +333,16 @@ def test_rates_over_time_become_curves_and_no_columns(tmp_path: Path) -> None:
     assert "0-10 s" not in text
 
 
+def test_many_figures_of_few_take_a_line_each(tmp_path: Path) -> None:
+    figures = {RATE: [100.0], f"drain, {OF_EMPTY}": [0.5], f"enqueue, {OF_EMPTY}": [0.9]}
+    limit = Row(entrant="bare psycopg", role="limit", jobs=10, figures={name: [1.0] for name in figures})
+    page.write(results(Row(entrant="Tenure", role="tenure", jobs=10, figures=figures), limit), tmp_path)
+    text = (tmp_path / "performance.md").read_text(encoding="utf-8")
+    assert "|  | Tenure | bare psycopg |" in text
+    assert f"| drain, {OF_EMPTY} | 0.50 | 1.00 |" in text
+    assert len(list((tmp_path / "performance").glob("*.svg"))) == 1  # a share of one's own is no rate
+
+
 def test_a_ratio_to_the_start_is_better_when_it_is_higher() -> None:
     assert more_is_better(f"at the end, {OF_START}")
     assert more_is_better(f"drain, 1,000,000 finished, {OF_EMPTY}")
