@@ -189,6 +189,14 @@ WORKER = (
         TESTS,
     ),
     Mutant(
+        "simulation: gives back what was left behind",
+        "a run that nothing settles is left to its lease, and is no claim whose answer was lost",
+        "worker/run.py",
+        "            self._left.add(run.lease.token)\n",
+        "",
+        TESTS,
+    ),
+    Mutant(
         "simulation: unknown renewal extends",
         "an unknown renewal extends nothing (R20)",
         "worker/keeper.py",

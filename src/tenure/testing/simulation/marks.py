@@ -133,11 +133,8 @@ class Marks:
             self.reach("lost by its own clock" if detail.startswith("its time ran out") else "lost as the store says")
 
 
-RECONCILED: Final = "the answer to its claim was lost"
-"""The reason with which a feeder gives back what it finds (R28)."""
-
 _REASONS: Final = {
-    RECONCILED: "lost claim given back",
+    "the answer to its claim was lost": "lost claim given back",
     "the jobs before it took too long": "prefetch given back",
     "its lease ended before it began": "never begun",
     "the worker is shutting down": "released at shutdown",

@@ -19,7 +19,7 @@ from tenure.testing.simulation.book import Book
 from tenure.testing.simulation.cast import LEASE, Cast
 from tenure.testing.simulation.destination import VAULT, Destination
 from tenure.testing.simulation.faults import Faults
-from tenure.testing.simulation.marks import RECONCILED, Marks
+from tenure.testing.simulation.marks import Marks
 from tenure.testing.simulation.network import CALM, Answer, Link, Members, Network
 from tenure.testing.simulation.operator import Operator
 from tenure.testing.simulation.plan import Plan
@@ -216,7 +216,7 @@ class World:
     def about_to_settle(self, process: Process, endings: Sequence[Ending]) -> None:
         """Look at what a process is about to settle."""
         for ending in endings:
-            if ending.token in process.lost and ending.reason != RECONCILED:
+            if ending.token in process.lost:
                 self.broken(f"{process.name} settles {ending.token} with {ending.verb} after it was told of its loss")
 
     # -- destinations
