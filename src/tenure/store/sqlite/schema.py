@@ -26,11 +26,12 @@ def latest() -> int:
 
 def is_ready(connection: Executes, clocks: Clocks, path: Path, name: str) -> bool:
     """Whether the file may be used as it is; raises BadSettings for one of an older release."""
-    lacks = missing(connection)
-    if lacks and not is_fresh(connection):
+    if is_fresh(connection):  # asked once: another process may be making it ready just now
+        return False
+    if lacks := missing(connection):
         names = ", ".join(migration.name for migration in lacks)
         raise BadSettings(f"{path} lacks {names}: run `tenure migrate --store {name}`")
-    return not lacks and is_of_this_boot(connection, clocks)
+    return is_of_this_boot(connection, clocks)
 
 
 def make_ready(connection: Executes, clocks: Clocks) -> None:
