@@ -1,4 +1,4 @@
-"""Does Tenure slow down as its table grows: enqueue and drain beside many finished jobs, or many that are not yet due.
+"""Does Tenure slow down as its table grows, and does its bare SQL: beside many finished jobs, or many not yet due.
 
 The rows are made by one statement, which copies what an ordinary job looks like; then the statistics are brought up to
 date. Every size is a database of its own, made once and copied for each round; in each round chance orders the sizes.

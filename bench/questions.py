@@ -124,14 +124,15 @@ class Question:
 BARE = ("bare psycopg", "bare sqlite3")
 PGBENCH = ("pgbench",)
 TAKEOVER = "takeover after kill -9"
-BELL = ("bare insert, notify, claim", "bare insert, watch, claim")
+NOTIFY = "bare insert, notify, claim"
+BELL = (NOTIFY, "bare insert, watch, claim")
 
 QUESTIONS = (
     Question(
         "enqueue, one at a time",
         enqueue("singles"),
         pilot=100,
-        limits=(*BARE, "bare insert, notify, claim", *PGBENCH, "pgbench, 8 connections"),
+        limits=(*BARE, NOTIFY, *PGBENCH, "pgbench, 8 connections"),
     ),
     Question("enqueue, 1,000 a call", enqueue("bulk"), pilot=1_000, in_bulk=True, limits=(*BARE, *PGBENCH)),
     Question("drain, async", drain("async"), pilot=500, handler="async", limits=BARE),

@@ -155,6 +155,10 @@ class Feeder:
         return self._settler is None or self._settler.idle
 
     @property
+    def _waits_for_no_lock(self) -> bool:
+        return self._careful or not self._claiming  # a worker that stops has no time to
+
+    @property
     def _unsettled(self) -> bool:
         return bool(self._finished) or not self._is_alone
 
@@ -182,7 +186,7 @@ class Feeder:
                 self._claimer,
                 [ending for _, ending in endings],
                 [want for _, want in wanted],
-                careful=self._careful or not self._claiming,
+                careful=self._waits_for_no_lock,
             )
         except TenureError as error:
             self._careful = True
@@ -242,7 +246,7 @@ class Feeder:
 
         Only completions: for whatever comes back to its queue, the looks are timed by the answer.
         """
-        if self._settler is None or not self._settler.ready or self._careful or self._failures or not self._claiming:
+        if self._settler is None or not self._settler.ready or self._waits_for_no_lock or self._failures:
             return endings
         completed: Completed = [(run, end) for run, end in endings if run is not None and end.verb is Verb.COMPLETE]
         if len(completed) < MANY:

@@ -63,7 +63,9 @@ class Layout:
         form = self._forms.get(nulls)
         if form is None:
             names = [name for name in self._names if name not in nulls]
-            form = self._forms[nulls] = Form(self._sql, names, self._columns, in_many=self.echoes > 0)
+            form = self._forms[nulls] = Form(
+                self._sql, names, self._columns, in_many=bool(self.echoes and self._columns)
+            )
         return form
 
     def rows(self, rows: Sequence[Row]) -> Sequence[Row]:
@@ -79,7 +81,7 @@ class Form:
         self.uncounted = self.one.partition(_RETURNING)[0]
         head, row, tail = _row_in(sql.partition(_RETURNING)[0])
         self.many: dict[int, str] = {}
-        for count in _MANY if in_many and row else ():
+        for count in _MANY if in_many and row and columns else ():
             rows = [_renamed(row, {name: f"{name}_{i}" for name in columns}) for i in range(count)]
             places = [*names, *(f"{name}_{i}" for i in range(count) for name in columns)]
             self.many[count] = _numbered(head + ", ".join(rows) + tail, places)
